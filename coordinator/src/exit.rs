@@ -1,0 +1,65 @@
+//! Exit codes of the command `iofleet`: documented API.
+
+use std::process::ExitCode;
+
+/// How a command ended. Of several at once, [`Exit::worse`] tells which one is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    /// Done.
+    Done = 0,
+    /// A fault of ours or of a local file (store, JSON, keys).
+    Fault = 1,
+    /// Wrong usage of the command line.
+    Usage = 2,
+    /// The scenario is not valid.
+    Scenario = 3,
+    /// The fleet is not ready.
+    Fleet = 4,
+    /// A point is partial, failed or skipped (a full target included).
+    Partial = 5,
+    /// I/O errors although all points are complete.
+    IoErrors = 6,
+    /// Interrupted.
+    Interrupted = 7,
+}
+
+impl Exit {
+    /// The one of two that is shown: interrupted, then partial points, then I/O errors.
+    #[must_use]
+    pub fn worse(self, other: Self) -> Self {
+        if self.rank() >= other.rank() { self } else { other }
+    }
+
+    fn rank(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::IoErrors => 1,
+            Self::Partial => 2,
+            Self::Usage => 3,
+            Self::Scenario => 4,
+            Self::Fleet => 5,
+            Self::Fault => 6,
+            Self::Interrupted => 7,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interrupted_beats_partial_beats_errors() {
+        assert_eq!(Exit::IoErrors.worse(Exit::Partial), Exit::Partial);
+        assert_eq!(Exit::Partial.worse(Exit::Interrupted), Exit::Interrupted);
+        assert_eq!(Exit::Done.worse(Exit::IoErrors), Exit::IoErrors);
+        assert_eq!(Exit::Done.worse(Exit::Done), Exit::Done);
+    }
+}

@@ -1,0 +1,129 @@
+//! Scenarios: the file as written, and its meaning as resolved.
+
+use iofleet_shared::work::{EngineKind, Fsync, Layout, OpKind, Pattern};
+
+/// A scenario as resolved: nothing is optional that has a default.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scenario {
+    /// Name, for people.
+    pub name: String,
+    /// The question that it answers.
+    pub question: Option<String>,
+    /// The fleet's key values.
+    pub fleet: FleetConfig,
+    /// The target's.
+    pub target: TargetConfig,
+    /// Points in the order in which they run: for each sweep value (keys nest as written, the first
+    /// slowest), for each repetition, the stages.
+    pub points: Vec<PointSpec>,
+    /// The resolved scenario as canonical TOML, for the record.
+    pub resolved_toml: String,
+    /// SHA-256, in hex, of the canonical JSON of the meaning without name, notes, workers and path.
+    pub id: String,
+}
+
+/// `[fleet]`.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct FleetConfig {
+    /// Host list as written, expanded: `host:port` or `[v6]:port` each, in order, no duplicates.
+    pub workers: Vec<WorkerAddress>,
+    /// Bytes per second.
+    pub network_limit: Option<f64>,
+    /// Bytes per second.
+    pub link_speed: Option<f64>,
+}
+
+/// A worker's place in the host list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkerAddress {
+    /// Name as in the host list, without the port.
+    pub name: String,
+    /// Host name or address to connect to, without brackets.
+    pub host: String,
+    /// Port.
+    pub port: u16,
+}
+
+/// `[target]`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TargetConfig {
+    /// Absolute path, placeholders `{node}` and `{role}` not yet expanded; none only with a local
+    /// fleet.
+    pub path: Option<String>,
+    /// Leave the files.
+    pub keep: bool,
+}
+
+/// One point: which stage, which sweep values, which repetition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PointSpec {
+    /// Place in the order, from 0.
+    pub index: u32,
+    /// Name of its stage.
+    pub stage: String,
+    /// Repetition, from 0.
+    pub repeat: u32,
+    /// Swept keys and their values as people write them, in the order of nesting.
+    pub swept: Vec<(String, String)>,
+    /// Points with the same number share a dataset: one pass over the stages.
+    pub group: u32,
+    /// What it does.
+    pub params: Params,
+}
+
+/// Threads of a point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Threads {
+    /// Of the whole fleet.
+    Fleet(u32),
+    /// Of each node.
+    PerNode(u32),
+}
+
+/// What happens to later points when a worker is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnFault {
+    /// They run without it, and say so.
+    Continue,
+    /// The campaign ends.
+    Abort,
+}
+
+/// The workload keys of one point, resolved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Params {
+    /// `op`.
+    pub op: OpKind,
+    /// `threads` or `threads_per_node`.
+    pub threads: Threads,
+    /// `layout`.
+    pub layout: Layout,
+    /// `file_size`: of each thread's file, or of the whole shared file.
+    pub file_bytes: u64,
+    /// `block`.
+    pub block_bytes: u64,
+    /// `pattern`.
+    pub pattern: Pattern,
+    /// `duration`; none: by size.
+    pub duration_ns: Option<u64>,
+    /// `ramp`; 0: none.
+    pub ramp_ns: u64,
+    /// `interval`.
+    pub interval_ns: u64,
+    /// `loop`.
+    pub repeat_range: bool,
+    /// `direct`.
+    pub direct: bool,
+    /// `engine`.
+    pub engine: EngineKind,
+    /// `fsync`.
+    pub fsync: Fsync,
+    /// `fresh` (writes only).
+    pub fresh: bool,
+    /// `seed`.
+    pub seed: u64,
+    /// `on_fault`.
+    pub on_fault: OnFault,
+    /// `stuck_after`.
+    pub stuck_after_ns: u64,
+}

@@ -1,0 +1,71 @@
+//! What a worker observes of its machine and of the target, as plain data.
+
+use rkyv::{Archive, Deserialize, Serialize};
+
+/// Facts of a node that hold for as long as its daemon lives.
+#[derive(Debug, Clone, PartialEq, Eq, Archive, Serialize, Deserialize)]
+pub struct HostFacts {
+    /// Host name.
+    pub hostname: String,
+    /// The kernel's boot id: workers that share it are one machine.
+    pub boot_id: String,
+    /// Inode of the network namespace: with the boot id, a network host.
+    pub net_namespace: u64,
+    /// Number drawn when the daemon started: another one is another incarnation.
+    pub incarnation: u64,
+    /// Version of iofleet.
+    pub version: String,
+    /// Kernel release.
+    pub kernel: String,
+    /// CPUs that the daemon may use.
+    pub cpus: u32,
+    /// Memory of the machine in bytes.
+    pub memory_bytes: u64,
+    /// Clock that stamps operations: `tsc` or `clock_gettime`.
+    pub stamp_clock: String,
+    /// Smallest step of that clock in ns, rounded up.
+    pub stamp_resolution_ns: u64,
+    /// Cost of one stamp in ns, rounded.
+    pub stamp_cost_ns: u64,
+    /// Whether the control plane got a better priority than the I/O threads.
+    pub control_priority: bool,
+}
+
+/// Where a direct-I/O alignment comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Archive, Serialize, Deserialize)]
+pub enum AlignmentSource {
+    /// `statx(STATX_DIOALIGN)` of a file in the target.
+    Statx,
+    /// An operation of the very block size on a scratch file went through.
+    Probe,
+}
+
+/// What direct I/O needs on the target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Archive, Serialize, Deserialize)]
+pub struct DirectAlignment {
+    /// Of buffers in memory, bytes.
+    pub memory: u32,
+    /// Of offsets and lengths, bytes.
+    pub offset: u32,
+    /// Who says so.
+    pub source: AlignmentSource,
+}
+
+/// Facts of the target as one node sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Archive, Serialize, Deserialize)]
+pub struct TargetFacts {
+    /// File system type as in /proc/self/mountinfo.
+    pub fs_type: String,
+    /// Mount source as in /proc/self/mountinfo.
+    pub mount_source: String,
+    /// Mount options as in /proc/self/mountinfo (per mount, then per super block).
+    pub mount_options: String,
+    /// Bytes that an unprivileged user may still write.
+    pub free_bytes: u64,
+    /// Size of the file system in bytes.
+    pub total_bytes: u64,
+    /// Free inodes; none where the file system does not count them.
+    pub free_inodes: Option<u64>,
+    /// Alignment of direct I/O; none where it was not asked for.
+    pub alignment: Option<DirectAlignment>,
+}

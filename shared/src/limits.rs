@@ -1,0 +1,65 @@
+//! Every bound of the system, by name, with assertions about how they fit together.
+
+use std::time::Duration;
+
+/// Port on which a worker listens unless told otherwise.
+pub const DEFAULT_PORT: u16 = 7737;
+/// I/O threads of one fleet.
+pub const THREADS_MAX: u32 = 65_536;
+/// Workers of one fleet.
+pub const NODES_MAX: u32 = 4_096;
+/// Length of a frame's body on the wire.
+pub const FRAME_BYTES_MAX: u32 = 16 << 20;
+/// Ticks that one frame of a point's tick series carries.
+pub const TICKS_PER_FRAME: usize = 65_536;
+/// Extents that one I/O thread may be given or may report; more is a coverage too scattered to use.
+pub const EXTENTS_PER_THREAD_MAX: usize = 4_096;
+/// Length of a tick, the resolution of the common window.
+pub const TICK_NS: u64 = 10_000_000;
+/// Fewer ticks than this in the common window and `common` is null.
+pub const WINDOW_TICKS_MIN: u64 = 10;
+/// Shortest interval.
+pub const INTERVAL_NS_MIN: u64 = 10_000_000;
+/// Largest latency that has a bucket; longer ones are counted apart.
+pub const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
+
+/// How often both sides send a heartbeat.
+pub const HEARTBEAT: Duration = Duration::from_millis(500);
+/// A peer that is silent for this long is named.
+pub const SILENT_AFTER: Duration = Duration::from_secs(5);
+/// How long the coordinator waits, past the planned end of a point, for a silent worker.
+pub const GIVE_UP_AFTER: Duration = Duration::from_secs(15);
+/// How long results and a fleet are held for a coordinator that is silent, or for a fleet that is
+/// silent as a whole.
+pub const LEASE: Duration = Duration::from_secs(30 * 60);
+/// quinn's idle time-out: liveness is the heartbeat's business, not the transport's.
+pub const QUIC_IDLE: Duration = Duration::from_secs(40 * 60);
+/// How long connecting to a worker may take, with its handshake and hello.
+pub const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+/// How long a worker may take to answer a control command that does no I/O on the target.
+pub const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+/// How long arming (open, create, allocate, remove stale files) may take before the worker is given up.
+pub const ARM_WITHIN: Duration = Duration::from_secs(60);
+/// Deadline of one call on the target that runs on a helper thread (the mount may hang).
+pub const TARGET_CALL_WITHIN: Duration = Duration::from_secs(30);
+/// How long the roll call lasts at most.
+pub const ROLL_CALL: Duration = Duration::from_millis(100);
+/// Growth of a clock sample's uncertainty with its age, in parts per million.
+pub const CLOCK_DRIFT_PPM: u64 = 100;
+/// Clock uncertainty above which the coordinator's map is not good enough, in ns.
+pub const CLOCK_UNCERTAINTY_NS_MAX: u64 = 1_000_000;
+/// After an interrupt: how long storing may take.
+pub const STORE_WITHIN: Duration = Duration::from_secs(2);
+/// After an interrupt: how long removal may take.
+pub const REMOVE_WITHIN: Duration = Duration::from_secs(10);
+/// Errors without a success in between after which an I/O thread ends.
+pub const ERRORS_IN_A_ROW_MAX: u32 = 100;
+
+const _: () = {
+    assert!(HEARTBEAT.as_millis() * 4 <= SILENT_AFTER.as_millis());
+    assert!(SILENT_AFTER.as_millis() < GIVE_UP_AFTER.as_millis());
+    assert!(LEASE.as_millis() < QUIC_IDLE.as_millis());
+    assert!(INTERVAL_NS_MIN >= TICK_NS);
+    // A tick is three 16-byte numbers and a frame must hold a whole chunk of them.
+    assert!(TICKS_PER_FRAME * 48 < FRAME_BYTES_MAX as usize);
+};

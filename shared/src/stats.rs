@@ -1,0 +1,211 @@
+//! The raw material of every figure, and how it merges.
+//!
+//! Laws, checked by property tests: merging is commutative and associative, the empty value is its
+//! identity, and no merge loses a count. Everything is an integer until `figures` divides.
+//!
+//! Three independent accounts of the same operations leave a worker: the *totals* of each thread
+//! ([`ThreadReport`]), the *completion series* ([`NodeInterval`], each operation whole in the
+//! interval in which it completed) and the *spread series* ([`Tick`], each operation shared out
+//! over the ticks between its issue and its completion).
+
+use rkyv::{Archive, Deserialize, Serialize};
+
+use crate::{
+    ids::PointId,
+    limits::{LATENCY_NS_MAX, TICK_NS},
+    work::{Extent, OpKind},
+};
+
+pub use latency::{Bucket, Latency, LatencyCounts};
+
+mod latency;
+
+/// Units of one byte in [`Tick::bytes`].
+pub const BYTE_UNITS: u64 = 1 << 20;
+/// Units of one operation in [`Tick::ops`].
+pub const OP_UNITS: u64 = 1 << 32;
+
+/// One tick ([`TICK_NS`]) of the spread series of a node, counted from T0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Archive, Serialize, Deserialize)]
+pub struct Tick {
+    /// Payload in 1/[`BYTE_UNITS`] byte.
+    pub bytes: u64,
+    /// Operations in 1/[`OP_UNITS`].
+    pub ops: u64,
+    /// Time that operations were in service, summed over threads, in ns.
+    pub busy_ns: u64,
+}
+
+impl Tick {
+    /// Adds another node's or thread's same tick.
+    pub fn merge(&mut self, other: Self) {
+        let Self { bytes, ops, busy_ns } = other;
+        self.bytes += bytes;
+        self.ops += ops;
+        self.busy_ns += busy_ns;
+    }
+}
+
+/// What completed in one interval on one node (or, merged, in the fleet).
+#[derive(Debug, Clone, PartialEq, Eq, Default, Archive, Serialize, Deserialize)]
+pub struct NodeInterval {
+    /// Interval k is [T0 + k·d, T0 + (k+1)·d).
+    pub k: u32,
+    /// Payload of the operations that completed in it.
+    pub bytes: u64,
+    /// Operations that completed in it.
+    pub ops: u64,
+    /// Operations that failed in it.
+    pub errors: u64,
+    /// Service time of its operations. In the measured phase without those that were issued during
+    /// the warm-up.
+    pub latency: Latency,
+    /// How many intervals `latency` covers, this one the last: 1 unless the collector came late;
+    /// 0 when a later interval's latency covers this one.
+    pub latency_intervals: u32,
+}
+
+impl NodeInterval {
+    /// Adds the same interval of another node or thread.
+    pub fn merge(&mut self, other: &Self) {
+        let Self { k, bytes, ops, errors, latency, latency_intervals } = other;
+        debug_assert_eq!(self.k, *k, "only the same interval merges");
+        self.bytes += bytes;
+        self.ops += ops;
+        self.errors += errors;
+        self.latency.merge(latency);
+        self.latency_intervals = self.latency_intervals.max(*latency_intervals);
+    }
+}
+
+/// Why a thread ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Archive, Serialize, Deserialize)]
+pub enum ThreadEnd {
+    /// It did its share, or the end of its range with `loop = false`.
+    Finished,
+    /// The deadline of a point by time.
+    Deadline,
+    /// It was told to stop.
+    Stopped,
+    /// Too many errors, or one after which going on makes no sense (no space, stale handle…).
+    Errors,
+    /// It never returned from an operation and was given up.
+    Stuck,
+}
+
+/// One thread's own account of a point. Times are ns after T0 on the worker's clock.
+#[derive(Debug, Clone, PartialEq, Eq, Archive, Serialize, Deserialize)]
+pub struct ThreadReport {
+    /// Its number in the fleet.
+    pub thread: u32,
+    /// How it ended.
+    pub end: ThreadEnd,
+    /// Payload of operations that completed in the measured phase (all phases after the warm-up).
+    pub bytes: u64,
+    /// Operations that completed in the measured phase.
+    pub ops: u64,
+    /// Operations that failed in the measured phase.
+    pub errors: u64,
+    /// Payload that completed during the warm-up.
+    pub ramp_bytes: u64,
+    /// Operations that completed during the warm-up.
+    pub ramp_ops: u64,
+    /// Operations that failed during the warm-up.
+    pub ramp_errors: u64,
+    /// Transfers that the kernel cut short and that were continued.
+    pub short_transfers: u64,
+    /// Issue of its first operation; none if it never issued one.
+    pub first_issue_ns: Option<i64>,
+    /// Its last completion, or the return of its fsync; none if nothing completed.
+    pub ended_ns: Option<i64>,
+    /// Completion after which it could not keep its queue full, or the deadline that cut it off
+    /// between two operations; none if nothing completed.
+    pub busy_end_ns: Option<i64>,
+    /// Duration of its final fsync.
+    pub fsync_ns: Option<u64>,
+    /// Time to open (or create) its file while arming.
+    pub open_ns: u64,
+    /// Bytes of different blocks that it touched.
+    pub bytes_touched: u64,
+    /// Whole and broken passes over its range, in 1/1000.
+    pub passes_milli: u64,
+    /// Age of the operation that never completed, at the end of the point.
+    pub unfinished_ns: Option<u64>,
+    /// What it wrote, when that is less than all of its extents: sorted, merged. None where that
+    /// would be more than `EXTENTS_PER_THREAD_MAX`.
+    pub written: Written,
+}
+
+/// What of its extents a writing thread has written, over all passes of this point.
+#[derive(Debug, Clone, PartialEq, Eq, Archive, Serialize, Deserialize)]
+pub enum Written {
+    /// Nothing, or the point reads.
+    Nothing,
+    /// Every whole block of its extents.
+    All,
+    /// These ranges.
+    Ranges(Vec<Extent>),
+    /// Blocks too scattered to list.
+    Scattered,
+}
+
+/// Failed operations of one kind on one node.
+#[derive(Debug, Clone, PartialEq, Eq, Archive, Serialize, Deserialize)]
+pub struct ErrorCount {
+    /// What failed.
+    pub op: OpKind,
+    /// The call that failed, as people know it: `pwrite`, `pread`, `fsync`, `short read`.
+    pub call: String,
+    /// errno, 0 for a short read inside written ranges.
+    pub errno: i32,
+    /// How many.
+    pub count: u64,
+    /// File of the first one, relative to the dataset's directory.
+    pub file: String,
+    /// Offset of the first one.
+    pub offset: u64,
+    /// Sum of the failed operations' own service times in ns.
+    pub sum_ns: u64,
+    /// Longest of them.
+    pub max_ns: u64,
+}
+
+/// The last word of a worker on a point. Complete once all numbered deliveries before it are there.
+#[derive(Debug, Clone, PartialEq, Archive, Serialize, Deserialize)]
+pub struct PointReport {
+    /// Which point, which try.
+    pub point: PointId,
+    /// T0 on the worker's monotonic clock.
+    pub t0_worker_ns: u64,
+    /// Its threads, by number.
+    pub threads: Vec<ThreadReport>,
+    /// Its failed operations by kind.
+    pub errors: Vec<ErrorCount>,
+    /// Number of intervals that it delivered.
+    pub intervals: u32,
+    /// Number of ticks that it delivered.
+    pub ticks: u64,
+    /// How long syncfs took after the threads had ended; none if it was not called.
+    pub syncfs_ns: Option<u64>,
+    /// Share of the machine's CPU time that was busy between T0 and the last end.
+    pub cpu_share: Option<f64>,
+    /// Reading of the stamp clock, converted to ns, less the monotonic clock's, after the last end.
+    pub stamp_residual_ns: i64,
+    /// The sums of threads, intervals and ticks agreed on the worker. If not, what differs.
+    pub sums: Option<String>,
+}
+
+/// Interval that an instant after T0 belongs to; what is before T0 belongs to the first.
+#[must_use]
+pub fn interval_of(after_t0_ns: i64, interval_ns: u64) -> u32 {
+    let after = u64::try_from(after_t0_ns).unwrap_or(0);
+    u32::try_from(after / interval_ns).unwrap_or(u32::MAX)
+}
+
+/// Tick that an instant after T0 belongs to; what is before T0 belongs to the first.
+#[must_use]
+pub fn tick_of(after_t0_ns: i64) -> u64 {
+    u64::try_from(after_t0_ns).unwrap_or(0) / TICK_NS
+}
+
+const _: () = assert!(LATENCY_NS_MAX < 1 << 42);
