@@ -1,0 +1,596 @@
+//! One point, from arming to its outcome.
+//!
+//! ```text
+//! Arming ──all armed──▶ Clocks ──maps good──▶ Starting ──all ready──▶ Running ──all reported──▶ Settling ──▶ next point
+//!   │ refused              │                     │ not in time           │ one did not start        (clock samples)
+//!   └──────────────────────┴─────────────────────┴───── Stopping ◀───────┘
+//!                                                   └──▶ Arming once more, or the point has failed
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use iofleet_shared::{
+    clock::ClockMap,
+    ids::{NodeIndex, PointId},
+    limits::{
+        ARM_WITHIN, CLOCK_UNCERTAINTY_NS_MAX, GIVE_UP_AFTER, LEASE, SILENT_AFTER, STORE_WITHIN,
+    },
+    stats::{NodeInterval, PointReport, Tick},
+    wire::{Command, Content, Delivery, Notice, RefusalKind},
+    work::WorkerPlan,
+};
+
+use super::{CLOCKS_WITHIN_NS, Conductor, Now, Stage, words};
+use crate::{
+    barrier::start_margin_ns,
+    events::{NodeOutcome, PointOutcome, RunEvent},
+    exit::Exit,
+    scenario::OnFault,
+};
+
+/// How long the clock samples after a point may take.
+const SETTLE_WITHIN_NS: u64 = 20_000_000;
+
+/// A point that is under way.
+#[derive(Debug)]
+pub(super) struct PointRun {
+    id: PointId,
+    step: Step,
+    nodes: BTreeMap<NodeIndex, NodeRun>,
+    t0_fleet_ns: u64,
+    t0_wall: std::time::SystemTime,
+    /// End of the measured phase of a point by time.
+    planned_end_ns: Option<u64>,
+    interrupted: bool,
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Arming { by_ns: u64 },
+    Clocks { by_ns: u64 },
+    Starting { commit_by_ns: u64 },
+    Running,
+    /// All have reported; a last look at the clocks.
+    Settling { by_ns: u64 },
+    /// The point is taken back; then it is tried once more or has failed.
+    Stopping { by_ns: u64, why: String, again: bool },
+}
+
+/// One worker's part of it.
+#[derive(Debug)]
+struct NodeRun {
+    plan: WorkerPlan,
+    answer: Answer,
+    map: ClockMap,
+    next_number: u64,
+    intervals: Vec<NodeInterval>,
+    ticks: Vec<Tick>,
+    report: Option<PointReport>,
+    lost: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    None,
+    Armed,
+    Ready,
+    NotStarted,
+}
+
+impl NodeRun {
+    fn new(plan: WorkerPlan) -> Self {
+        Self {
+            plan,
+            answer: Answer::None,
+            map: ClockMap::IDENTITY,
+            next_number: 0,
+            intervals: Vec::new(),
+            ticks: Vec::new(),
+            report: None,
+            lost: None,
+        }
+    }
+
+    fn is_out(&self) -> bool {
+        self.report.is_some() || self.lost.is_some()
+    }
+
+    /// Takes a delivery in its turn; tells what is wrong with one out of turn.
+    fn take(&mut self, delivery: Delivery) -> Result<(), String> {
+        if delivery.number < self.next_number {
+            return Ok(());
+        }
+        if delivery.number > self.next_number {
+            return Err(format!(
+                "delivery {} came where {} was due",
+                delivery.number, self.next_number
+            ));
+        }
+        self.next_number += 1;
+        match delivery.content {
+            Content::Interval(interval) => {
+                let due = u32::try_from(self.intervals.len()).unwrap_or(u32::MAX);
+                if interval.k != due {
+                    return Err(format!("interval {} came where {due} was due", interval.k));
+                }
+                self.intervals.push(interval);
+            }
+            Content::Ticks { first, ticks } => {
+                if first != self.ticks.len() as u64 {
+                    return Err(format!("tick {first} came where {} was due", self.ticks.len()));
+                }
+                self.ticks.extend(ticks);
+            }
+            Content::Report(report) => {
+                let complete = report.intervals as usize == self.intervals.len()
+                    && report.ticks == self.ticks.len() as u64;
+                if !complete {
+                    return Err("its report speaks of more than it delivered".to_owned());
+                }
+                self.report = Some(report);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl PointRun {
+    pub(super) fn is_running(&self) -> bool {
+        matches!(self.step, Step::Running)
+    }
+
+    pub(super) fn has(&self, node: NodeIndex) -> bool {
+        self.nodes.contains_key(&node)
+    }
+
+    pub(super) fn deadline_ns(&self) -> u64 {
+        match self.step {
+            Step::Arming { by_ns }
+            | Step::Clocks { by_ns }
+            | Step::Settling { by_ns }
+            | Step::Stopping { by_ns, .. } => by_ns,
+            Step::Starting { commit_by_ns } => commit_by_ns,
+            Step::Running => u64::MAX,
+        }
+    }
+
+    fn all(&self, what: impl Fn(&NodeRun) -> bool) -> bool {
+        self.nodes.values().all(what)
+    }
+}
+
+impl Conductor {
+    /// Begins the point with this index, or skips it, or ends the campaign after the last one.
+    pub(super) fn next_point(&mut self, index: u32, now: Now) {
+        let Some(point) = self.config.plan.points.get(index as usize) else {
+            self.clean(now.ns);
+            return;
+        };
+        let active: Vec<NodeIndex> = point.active.clone();
+        let living: Vec<NodeIndex> =
+            active.into_iter().filter(|node| self.nodes[node.at()].lives()).collect();
+        if living.is_empty() {
+            self.skip(index, "none of its workers is left".to_owned(), now);
+            return;
+        }
+        self.arm(PointId { index, attempt: 0 }, &living, now);
+    }
+
+    fn skip(&mut self, index: u32, why: String, now: Now) {
+        self.emit(RunEvent::PointSkipped { index, why });
+        self.ending.exit = self.ending.exit.worse(Exit::Partial);
+        self.next_point(index + 1, now);
+    }
+
+    fn arm(&mut self, id: PointId, living: &[NodeIndex], now: Now) {
+        let mut nodes = BTreeMap::new();
+        for index in living {
+            let dir = self.dataset(*index);
+            let point = &self.config.plan.points[id.index as usize];
+            match point.worker_plan(*index, dir, &self.manifest, id.attempt) {
+                Ok(Some(plan)) => {
+                    nodes.insert(*index, NodeRun::new(plan));
+                }
+                Ok(None) => {}
+                Err(why) => return self.skip(id.index, why, now),
+            }
+        }
+        if nodes.is_empty() {
+            return self.skip(id.index, "none of its workers is left".to_owned(), now);
+        }
+        self.emit(RunEvent::PointArming { index: id.index });
+        for (index, run) in &nodes {
+            self.manifest.begin(&run.plan);
+            self.nodes[index.at()].start_burst();
+            self.effects.push_back(super::Effect::Send(
+                *index,
+                Box::new(Command::Arm(Box::new(run.plan.clone()))),
+            ));
+        }
+        self.stage = Stage::Points(Box::new(PointRun {
+            id,
+            step: Step::Arming { by_ns: now.ns.saturating_add(as_ns(ARM_WITHIN + GIVE_UP_AFTER)) },
+            nodes,
+            t0_fleet_ns: now.ns,
+            t0_wall: now.wall,
+            planned_end_ns: None,
+            interrupted: false,
+        }));
+    }
+
+    pub(super) fn point_notice(&mut self, index: NodeIndex, notice: &Notice) {
+        let Stage::Points(run) = &mut self.stage else { return };
+        let (point, answer) = match notice {
+            Notice::Armed { point, .. } => (point, Answer::Armed),
+            Notice::Ready { point, .. } => (point, Answer::Ready),
+            Notice::NotStarted { point, .. } => (point, Answer::NotStarted),
+            Notice::Claimed(_)
+            | Notice::Inspected(_)
+            | Notice::Refused(_)
+            | Notice::Removed(_)
+            | Notice::Released(_) => return,
+        };
+        if *point == run.id
+            && let Some(node) = run.nodes.get_mut(&index)
+        {
+            node.answer = answer;
+            if let Notice::NotStarted { why, .. } = notice
+                && matches!(run.step, Step::Starting { .. } | Step::Running)
+            {
+                let why = format!("{}: {why}", self.nodes[index.at()].name);
+                self.take_back(why, true);
+            }
+        }
+    }
+
+    pub(super) fn point_refused(&mut self, index: NodeIndex, kind: RefusalKind, text: &str) {
+        let name = self.nodes[index.at()].name.clone();
+        let Stage::Points(run) = &mut self.stage else { return };
+        let stopping = matches!(run.step, Step::Stopping { .. });
+        if let Some(node) = run.nodes.get_mut(&index) {
+            node.answer = Answer::NotStarted;
+        }
+        if kind == RefusalKind::Phase && stopping {
+            // It had nothing to stop.
+            return;
+        }
+        let text = format!("{name}: {text}");
+        if stopping { self.warn(text) } else { self.take_back(text, false) }
+    }
+
+    pub(super) fn point_delivery(&mut self, index: NodeIndex, delivery: Delivery) {
+        let Stage::Points(run) = &mut self.stage else { return };
+        let point = delivery.point;
+        let taken_back = matches!(run.step, Step::Stopping { .. });
+        let Some(node) = run.nodes.get_mut(&index).filter(|_| point == run.id) else { return };
+        if node.lost.is_some() {
+            return;
+        }
+        match node.take(delivery) {
+            Ok(()) => {
+                let through = node.next_number - 1;
+                if taken_back && node.report.is_some() {
+                    node.answer = Answer::NotStarted;
+                }
+                self.send(index, Command::Acknowledge { point, through });
+            }
+            Err(why) => {
+                node.lost = Some(why.clone());
+                let name = &mut self.nodes[index.at()];
+                name.lost = Some(why.clone());
+                let text = format!("{}: {why}: given up", name.name);
+                self.warn(text);
+            }
+        }
+    }
+
+    /// A worker is out of the campaign, for good.
+    pub(super) fn lose(&mut self, index: NodeIndex, why: &str) {
+        let node = &mut self.nodes[index.at()];
+        if node.lost.is_some() {
+            return;
+        }
+        node.lost = Some(why.to_owned());
+        let text = format!("{} is lost: {why}", node.name);
+        self.warn(text);
+        self.ending.exit = self.ending.exit.worse(Exit::Partial);
+        let Stage::Points(run) = &mut self.stage else { return };
+        let Some(part) = run.nodes.get_mut(&index) else { return };
+        if part.report.is_none() {
+            part.lost = Some(why.to_owned());
+        }
+        match run.step {
+            Step::Arming { .. } | Step::Clocks { .. } | Step::Starting { .. } => {
+                let name = &self.nodes[index.at()].name;
+                let why = format!("{name} was lost before the start: {why}");
+                self.take_back(why, true);
+            }
+            Step::Running | Step::Settling { .. } | Step::Stopping { .. } => {}
+        }
+    }
+
+    /// Takes the point back from all workers: before T0 they dismiss their crews, after it they
+    /// end what is in flight. `again`: it is tried once more if this was the first try.
+    fn take_back(&mut self, why: String, again: bool) {
+        let Stage::Points(run) = &mut self.stage else { return };
+        let again = again && run.id.attempt == 0 && !run.interrupted;
+        let point = run.id;
+        let to_stop: Vec<NodeIndex> = run
+            .nodes
+            .iter()
+            .filter(|(_, node)| !node.is_out() && node.answer != Answer::NotStarted)
+            .map(|(index, _)| *index)
+            .collect();
+        run.step = Step::Stopping { by_ns: 0, why, again };
+        for index in to_stop {
+            self.send(index, Command::Stop { point });
+        }
+    }
+
+    pub(super) fn interrupt_point(&mut self, now: Now) {
+        let Stage::Points(run) = &mut self.stage else { return };
+        run.interrupted = true;
+        if !matches!(run.step, Step::Running | Step::Settling { .. }) {
+            self.take_back("interrupted before it started".to_owned(), false);
+            return;
+        }
+        let point = run.id;
+        let by_ns = now.ns.saturating_add(as_ns(STORE_WITHIN));
+        run.planned_end_ns = Some(by_ns);
+        let still: Vec<NodeIndex> =
+            run.nodes.iter().filter(|(_, node)| !node.is_out()).map(|(index, _)| *index).collect();
+        for index in still {
+            self.send(index, Command::Stop { point });
+        }
+    }
+
+    pub(super) fn advance_point(&mut self, now: Now) {
+        self.watch_silence(now);
+        let Stage::Points(run) = &self.stage else { return };
+        match run.step.clone() {
+            Step::Arming { by_ns } => self.advance_arming(by_ns, now),
+            Step::Clocks { by_ns } => self.advance_clocks(by_ns, now),
+            Step::Starting { commit_by_ns } => self.advance_starting(commit_by_ns, now),
+            Step::Running => self.advance_running(now),
+            Step::Settling { by_ns } => {
+                let bursting = run.nodes.keys().any(|node| {
+                    let node = &self.nodes[node.at()];
+                    node.lives() && node.burst > 0
+                });
+                if !bursting || now.ns >= by_ns {
+                    self.conclude(None, now);
+                }
+            }
+            Step::Stopping { by_ns, why, again } => self.advance_stopping(by_ns, why, again, now),
+        }
+    }
+
+    fn advance_arming(&mut self, by_ns: u64, now: Now) {
+        let Stage::Points(run) = &mut self.stage else { return };
+        if run.all(|node| node.answer == Answer::Armed) {
+            run.step = Step::Clocks { by_ns: now.ns.saturating_add(CLOCKS_WITHIN_NS) };
+            self.advance_clocks(now.ns.saturating_add(CLOCKS_WITHIN_NS), now);
+        } else if now.ns >= by_ns {
+            let late: Vec<(String, String)> = run
+                .nodes
+                .iter()
+                .filter(|(_, node)| node.answer != Answer::Armed)
+                .map(|(index, _)| (self.nodes[index.at()].name.clone(), "was not armed in time".to_owned()))
+                .collect();
+            self.take_back(words::group(&late), false);
+        }
+    }
+
+    fn advance_clocks(&mut self, by_ns: u64, now: Now) {
+        let Stage::Points(run) = &self.stage else { return };
+        let indexes: Vec<NodeIndex> = run.nodes.keys().copied().collect();
+        let maps = self.freeze(&indexes, now.ns);
+        let good = |map: &ClockMap| map.uncertainty_ns <= CLOCK_UNCERTAINTY_NS_MAX;
+        let bursting = indexes.iter().any(|node| self.nodes[node.at()].burst > 0);
+        match maps {
+            Some(maps) if (!bursting && maps.values().all(good)) || now.ns >= by_ns => {
+                self.start(maps, now);
+            }
+            None if now.ns >= by_ns => {
+                let why = "a worker's clock could not be compared: it answers no pings".to_owned();
+                self.take_back(why, true);
+            }
+            _ => {}
+        }
+    }
+
+    fn start(&mut self, maps: BTreeMap<NodeIndex, ClockMap>, now: Now) {
+        let trip = maps.keys().filter_map(|node| self.nodes[node.at()].clock.half_trip_ns()).max();
+        let Stage::Points(run) = &mut self.stage else { return };
+        let threads = run.nodes.values().map(|node| node.plan.threads.len()).max().unwrap_or(0);
+        let threads = u32::try_from(threads).unwrap_or(u32::MAX);
+        let trip = trip.unwrap_or(0);
+        let margin = start_margin_ns(trip, threads, run.id.attempt);
+        run.t0_fleet_ns = now.ns.saturating_add(margin);
+        run.t0_wall = now.wall + std::time::Duration::from_nanos(margin);
+        // The commit needs half a trip, and as much again to be safe.
+        let commit_by_ns = run.t0_fleet_ns.saturating_sub(2 * trip + 1_000_000);
+        run.step = Step::Starting { commit_by_ns };
+        let (point, t0_fleet_ns) = (run.id, run.t0_fleet_ns);
+        for (index, map) in maps {
+            if let Some(node) = run.nodes.get_mut(&index) {
+                node.map = map;
+            }
+            let command = Command::Start { point, t0_fleet_ns, map };
+            self.effects.push_back(super::Effect::Send(index, Box::new(command)));
+        }
+    }
+
+    fn advance_starting(&mut self, commit_by_ns: u64, now: Now) {
+        let Stage::Points(run) = &mut self.stage else { return };
+        let point = run.id;
+        if run.all(|node| node.answer == Answer::Ready) && now.ns <= run.t0_fleet_ns {
+            run.step = Step::Running;
+            let indexes: Vec<NodeIndex> = run.nodes.keys().copied().collect();
+            let amount = run.nodes.values().next().map(|node| (node.plan.amount, node.plan.ramp_ns));
+            if let Some((iofleet_shared::work::Amount::Time { duration_ns, .. }, ramp_ns)) = amount {
+                run.planned_end_ns = Some(run.t0_fleet_ns + ramp_ns + duration_ns);
+            }
+            for index in indexes {
+                self.send(index, Command::Commit { point });
+            }
+            self.emit(RunEvent::PointStarted { index: point.index });
+        } else if now.ns >= commit_by_ns {
+            let late: Vec<(String, String)> = run
+                .nodes
+                .iter()
+                .filter(|(_, node)| node.answer != Answer::Ready)
+                .map(|(index, _)| {
+                    (self.nodes[index.at()].name.clone(), "was not ready in time for the start".to_owned())
+                })
+                .collect();
+            self.take_back(words::group(&late), true);
+        }
+    }
+
+    fn advance_running(&mut self, now: Now) {
+        let Stage::Points(run) = &mut self.stage else { return };
+        if run.interrupted && run.planned_end_ns.is_some_and(|by| now.ns >= by) {
+            for node in run.nodes.values_mut().filter(|node| !node.is_out()) {
+                node.lost = Some("did not report in time after the interrupt".to_owned());
+            }
+        }
+        if run.all(NodeRun::is_out) {
+            run.step = Step::Settling { by_ns: now.ns.saturating_add(SETTLE_WITHIN_NS) };
+            let indexes: Vec<NodeIndex> = run.nodes.keys().copied().collect();
+            for index in indexes {
+                self.nodes[index.at()].start_burst();
+            }
+        }
+    }
+
+    fn advance_stopping(&mut self, by_ns: u64, why: String, again: bool, now: Now) {
+        let Stage::Points(run) = &mut self.stage else { return };
+        let id = run.id;
+        if by_ns == 0 {
+            // The wait begins with the first look at the clock after the decision.
+            let by_ns = now.ns.saturating_add(as_ns(GIVE_UP_AFTER));
+            run.step = Step::Stopping { by_ns, why, again };
+            return self.advance_point(now);
+        }
+        let out = |node: &NodeRun| node.is_out() || node.answer == Answer::NotStarted;
+        if !run.all(out) && now.ns < by_ns {
+            return;
+        }
+        let silent: Vec<NodeIndex> =
+            run.nodes.iter().filter(|(_, node)| !out(node)).map(|(index, _)| *index).collect();
+        for index in silent {
+            self.lose(index, "did not answer to the end of a point");
+        }
+        if !again {
+            return self.conclude(Some(why), now);
+        }
+        self.warn(format!("point {}: {why}; it is tried once more", id.index));
+        let Some(point) = self.config.plan.points.get(id.index as usize) else { return };
+        let living: Vec<NodeIndex> =
+            point.active.iter().copied().filter(|node| self.nodes[node.at()].lives()).collect();
+        self.arm(PointId { attempt: id.attempt + 1, ..id }, &living, now);
+    }
+
+    /// Names the silent, and gives up those that stay silent.
+    fn watch_silence(&mut self, now: Now) {
+        let Stage::Points(run) = &self.stage else { return };
+        let waits: Vec<NodeIndex> = run
+            .nodes
+            .iter()
+            .filter(|(index, node)| !node.is_out() && self.nodes[index.at()].lives())
+            .map(|(index, _)| *index)
+            .collect();
+        let silent: BTreeSet<NodeIndex> =
+            waits.iter().copied().filter(|node| self.nodes[node.at()].is_silent(now.ns)).collect();
+        // When no worker at all is heard, it is our own link that is cut.
+        let any_heard =
+            self.nodes.iter().any(|node| node.is_up() && !node.is_silent(now.ns) && node.lost.is_none());
+        let patience = if any_heard || self.nodes.len() == 1 { GIVE_UP_AFTER } else { LEASE };
+        let end_ns = run.planned_end_ns.unwrap_or(0);
+        let mut named = Vec::new();
+        for index in &silent {
+            let node = &mut self.nodes[index.at()];
+            if !node.silence_named {
+                node.silence_named = true;
+                named.push((node.name.clone(), format!("silent for {} s", SILENT_AFTER.as_secs())));
+            }
+        }
+        if !named.is_empty() {
+            self.warn(words::group(&named));
+        }
+        for index in silent {
+            let heard_ns = self.nodes[index.at()].heard_ns;
+            if now.ns >= end_ns.max(heard_ns).saturating_add(as_ns(patience)) {
+                let seconds = now.ns.saturating_sub(heard_ns) / 1_000_000_000;
+                self.lose(index, &format!("silent for {seconds} s"));
+            }
+        }
+    }
+
+    /// The point has ended: its outcome goes to the reporters, and the next one begins.
+    fn conclude(&mut self, failed: Option<String>, now: Now) {
+        let stage = std::mem::replace(&mut self.stage, Stage::Ended);
+        let Stage::Points(run) = stage else {
+            self.stage = stage;
+            return;
+        };
+        let index = run.id.index;
+        for node in run.nodes.values() {
+            if let Some(report) = &node.report {
+                self.manifest.record(&node.plan, &report.threads);
+            }
+        }
+        let (interrupted, outcome) = (run.interrupted, self.outcome(*run, failed, now));
+        let fault = outcome.nodes.values().any(|node| node.lost.is_some());
+        self.emit(RunEvent::PointEnded(Box::new(outcome)));
+        if interrupted {
+            self.clean(now.ns);
+        } else if fault && self.config.plan.points[index as usize].spec.params.on_fault == OnFault::Abort {
+            let rest = self.config.plan.points.len();
+            for later in index + 1..u32::try_from(rest).unwrap_or(u32::MAX) {
+                let why = "an earlier point lost a worker, and `on_fault` is \"abort\"".to_owned();
+                self.emit(RunEvent::PointSkipped { index: later, why });
+            }
+            self.clean(now.ns);
+        } else {
+            self.next_point(index + 1, now);
+        }
+    }
+
+    fn outcome(&self, run: PointRun, failed: Option<String>, now: Now) -> PointOutcome {
+        let mut nodes: BTreeMap<NodeIndex, NodeOutcome> = BTreeMap::new();
+        for (index, node) in run.nodes {
+            let NodeRun { map, intervals, ticks, report, lost, .. } = node;
+            let residual_ns = self.nodes[index.at()].clock.residual_ns(&map, now.ns);
+            let outcome = NodeOutcome { intervals, ticks, report, lost, clock: map, residual_ns };
+            nodes.insert(index, outcome);
+        }
+        // Nodes that were lost in an earlier point had work in this one too.
+        let point = &self.config.plan.points[run.id.index as usize];
+        for index in &point.active {
+            if let Some(why) = &self.nodes[index.at()].lost {
+                nodes.entry(*index).or_insert_with(|| NodeOutcome {
+                    intervals: Vec::new(),
+                    ticks: Vec::new(),
+                    report: None,
+                    lost: Some(why.clone()),
+                    clock: ClockMap::IDENTITY,
+                    residual_ns: None,
+                });
+            }
+        }
+        PointOutcome {
+            index: run.id.index,
+            nodes,
+            t0_wall: run.t0_wall,
+            t0_fleet_ns: run.t0_fleet_ns,
+            interrupted: run.interrupted,
+            failed,
+        }
+    }
+}
+
+fn as_ns(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
