@@ -1,2 +1,7 @@
-//! Stub.
-fn main() {}
+//! The command `iofleet`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    iofleet_coordinator::cli::main().into()
+}
