@@ -1,0 +1,418 @@
+//! A file system of the tests' own (FUSE) that stands where a parallel file system would: it keeps
+//! no payload, writes down every transfer that arrives, and fails or hangs on demand. What it saw is
+//! the number that the product's figures are held against.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsStr,
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard},
+    time::{Duration, UNIX_EPOCH},
+};
+
+use fuser::{
+    BackgroundSession, BsdFileFlags, Config, Errno, FileAttr, FileHandle, FileType, Filesystem,
+    FopenFlags, Generation, INodeNo, LockOwner, MountOption, OpenFlags, ReplyAttr, ReplyCreate,
+    ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, Request,
+    TimeOrNow, WriteFlags,
+};
+use iofleet_shared::clock::monotonic_ns;
+
+/// No caching of attributes or names.
+const TTL: Duration = Duration::ZERO;
+/// Parent of what has no name any more.
+const UNLINKED: u64 = 0;
+/// Files whose name starts with a dot are kept, so that marks can be read back.
+const KEPT: char = '.';
+
+/// One transfer that arrived.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Arrival {
+    /// CLOCK_MONOTONIC of the tests' process.
+    pub(crate) at_ns: u64,
+    pub(crate) file: String,
+    pub(crate) write: bool,
+    pub(crate) offset: u64,
+    pub(crate) bytes: u64,
+}
+
+/// What the file system does instead of answering.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// Answers transfers with this errno once so many bytes have been written or read.
+    Fail { after_bytes: u64, errno: i32 },
+    /// Never answers transfers once so many bytes have been written or read.
+    Hang { after_bytes: u64 },
+}
+
+#[derive(Debug, Default)]
+struct State {
+    inodes: BTreeMap<u64, Inode>,
+    next: u64,
+    arrivals: Vec<Arrival>,
+    moved: u64,
+    fault: Option<Fault>,
+    hanging: Vec<Box<dyn std::any::Any + Send>>,
+    fsyncs: u64,
+}
+
+#[derive(Debug)]
+struct Inode {
+    parent: u64,
+    name: String,
+    directory: bool,
+    size: u64,
+    kept: Vec<u8>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Shared(Arc<Mutex<State>>);
+
+/// A mounted observer; unmounted when dropped.
+#[derive(Debug)]
+pub(crate) struct Observer {
+    shared: Shared,
+    session: Option<BackgroundSession>,
+}
+
+impl Observer {
+    /// Mounts it; none where the machine does not let us (the test is skipped then).
+    pub(crate) fn mount(at: &Path) -> std::io::Result<Self> {
+        let shared = Shared::default();
+        {
+            let mut state = shared.lock();
+            state.next = 2;
+            let root = Inode { parent: 1, name: String::new(), directory: true, size: 0, kept: Vec::new() };
+            state.inodes.insert(1, root);
+        }
+        let mut config = Config::default();
+        config.mount_options = vec![MountOption::FSName("observer".to_owned())];
+        let session = fuser::spawn_mount(shared.clone(), at, &config)?;
+        Ok(Self { shared, session: Some(session) })
+    }
+
+    pub(crate) fn set_fault(&self, fault: Option<Fault>) {
+        self.shared.lock().fault = fault;
+    }
+
+    /// All transfers so far, in order of arrival.
+    pub(crate) fn arrivals(&self) -> Vec<Arrival> {
+        self.shared.lock().arrivals.clone()
+    }
+
+    pub(crate) fn fsyncs(&self) -> u64 {
+        self.shared.lock().fsyncs
+    }
+
+    /// Names of the files and directories that exist, but for the root.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let state = self.shared.lock();
+        let named = state.inodes.iter().filter(|(ino, inode)| **ino != 1 && inode.parent != UNLINKED);
+        named.map(|(_, inode)| inode.name.clone()).collect()
+    }
+}
+
+impl Drop for Observer {
+    fn drop(&mut self) {
+        // Replies that were held back are answered by an error when they are dropped.
+        let hanging = std::mem::take(&mut self.shared.lock().hanging);
+        drop(hanging);
+        if let Some(session) = self.session.take() {
+            let _ = session.umount_and_join();
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+enum Verdict {
+    Answer,
+    Error(Errno),
+    Hang,
+}
+
+impl State {
+    fn child(&self, parent: u64, name: &OsStr) -> Option<u64> {
+        let found = self.inodes.iter().find(|(ino, inode)| {
+            **ino != 1 && inode.parent == parent && OsStr::new(&inode.name) == name
+        });
+        found.map(|(ino, _)| *ino)
+    }
+
+    fn make(&mut self, parent: u64, name: &OsStr, directory: bool) -> u64 {
+        let ino = self.next;
+        self.next += 1;
+        let name = name.to_string_lossy().into_owned();
+        self.inodes.insert(ino, Inode { parent, name, directory, size: 0, kept: Vec::new() });
+        ino
+    }
+
+    fn attributes(&self, ino: u64) -> Option<FileAttr> {
+        let inode = self.inodes.get(&ino)?;
+        Some(FileAttr {
+            ino: INodeNo(ino),
+            size: inode.size,
+            blocks: inode.size.div_ceil(512),
+            atime: UNIX_EPOCH,
+            mtime: UNIX_EPOCH,
+            ctime: UNIX_EPOCH,
+            crtime: UNIX_EPOCH,
+            kind: if inode.directory { FileType::Directory } else { FileType::RegularFile },
+            perm: if inode.directory { 0o777 } else { 0o666 },
+            nlink: 1,
+            uid: 0,
+            gid: 0,
+            rdev: 0,
+            flags: 0,
+            blksize: 4096,
+        })
+    }
+
+    fn arrive(&mut self, ino: u64, write: bool, offset: u64, bytes: u64) -> Verdict {
+        let Some(inode) = self.inodes.get(&ino) else { return Verdict::Error(Errno::ENOENT) };
+        if inode.name.starts_with(KEPT) {
+            return Verdict::Answer;
+        }
+        match self.fault {
+            Some(Fault::Fail { after_bytes, errno }) if self.moved >= after_bytes => {
+                return Verdict::Error(Errno::from_i32(errno));
+            }
+            Some(Fault::Hang { after_bytes }) if self.moved >= after_bytes => return Verdict::Hang,
+            _ => {}
+        }
+        self.moved += bytes;
+        let file = inode.name.clone();
+        self.arrivals.push(Arrival { at_ns: monotonic_ns(), file, write, offset, bytes });
+        Verdict::Answer
+    }
+}
+
+#[expect(clippy::too_many_arguments, reason = "the trait's")]
+impl Filesystem for Shared {
+    fn lookup(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let state = self.lock();
+        match state.child(parent.0, name).and_then(|ino| state.attributes(ino)) {
+            Some(attr) => reply.entry(&TTL, &attr, Generation(0)),
+            None => reply.error(Errno::ENOENT),
+        }
+    }
+
+    fn getattr(&self, _req: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
+        match self.lock().attributes(ino.0) {
+            Some(attr) => reply.attr(&TTL, &attr),
+            None => reply.error(Errno::ENOENT),
+        }
+    }
+
+    fn setattr(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        _mode: Option<u32>,
+        _uid: Option<u32>,
+        _gid: Option<u32>,
+        size: Option<u64>,
+        _atime: Option<TimeOrNow>,
+        _mtime: Option<TimeOrNow>,
+        _ctime: Option<std::time::SystemTime>,
+        _fh: Option<FileHandle>,
+        _crtime: Option<std::time::SystemTime>,
+        _chgtime: Option<std::time::SystemTime>,
+        _bkuptime: Option<std::time::SystemTime>,
+        _flags: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let mut state = self.lock();
+        if let (Some(size), Some(inode)) = (size, state.inodes.get_mut(&ino.0)) {
+            inode.size = size;
+        }
+        match state.attributes(ino.0) {
+            Some(attr) => reply.attr(&TTL, &attr),
+            None => reply.error(Errno::ENOENT),
+        }
+    }
+
+    fn mkdir(
+        &self,
+        _req: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        _mode: u32,
+        _umask: u32,
+        reply: ReplyEntry,
+    ) {
+        let mut state = self.lock();
+        if state.child(parent.0, name).is_some() {
+            return reply.error(Errno::EEXIST);
+        }
+        let ino = state.make(parent.0, name, true);
+        match state.attributes(ino) {
+            Some(attr) => reply.entry(&TTL, &attr, Generation(0)),
+            None => reply.error(Errno::EIO),
+        }
+    }
+
+    fn unlink(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let mut state = self.lock();
+        match state.child(parent.0, name) {
+            // An open file goes on by its number.
+            Some(ino) => {
+                if let Some(inode) = state.inodes.get_mut(&ino) {
+                    inode.parent = UNLINKED;
+                }
+                reply.ok();
+            }
+            None => reply.error(Errno::ENOENT),
+        }
+    }
+
+    fn rmdir(&self, req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let state = self.lock();
+        let ino = state.child(parent.0, name);
+        let full = ino.is_some_and(|ino| state.inodes.values().any(|inode| inode.parent == ino));
+        drop(state);
+        if full { reply.error(Errno::ENOTEMPTY) } else { self.unlink(req, parent, name, reply) }
+    }
+
+    fn create(
+        &self,
+        _req: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        _mode: u32,
+        _umask: u32,
+        flags: i32,
+        reply: ReplyCreate,
+    ) {
+        let mut state = self.lock();
+        let found = state.child(parent.0, name);
+        if found.is_some() && flags & libc::O_EXCL != 0 {
+            return reply.error(Errno::EEXIST);
+        }
+        let ino = found.unwrap_or_else(|| state.make(parent.0, name, false));
+        match state.attributes(ino) {
+            Some(attr) => reply.created(
+                &TTL,
+                &attr,
+                Generation(0),
+                FileHandle(0),
+                FopenFlags::FOPEN_DIRECT_IO,
+            ),
+            None => reply.error(Errno::EIO),
+        }
+    }
+
+    fn open(&self, _req: &Request, _ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO);
+    }
+
+    fn read(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        _fh: FileHandle,
+        offset: u64,
+        size: u32,
+        _flags: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let mut state = self.lock();
+        let Some(inode) = state.inodes.get(&ino.0) else { return reply.error(Errno::ENOENT) };
+        let left = inode.size.saturating_sub(offset).min(u64::from(size));
+        let data = if inode.name.starts_with(KEPT) {
+            let kept = inode.kept.get(usize::try_from(offset).unwrap_or(usize::MAX)..).unwrap_or(&[]);
+            kept[..kept.len().min(usize::try_from(left).unwrap_or(0))].to_vec()
+        } else {
+            vec![0x5a; usize::try_from(left).unwrap_or(0)]
+        };
+        match state.arrive(ino.0, false, offset, left) {
+            Verdict::Answer => reply.data(&data),
+            Verdict::Error(errno) => reply.error(errno),
+            Verdict::Hang => state.hanging.push(Box::new(reply)),
+        }
+    }
+
+    fn write(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        _fh: FileHandle,
+        offset: u64,
+        data: &[u8],
+        _write_flags: WriteFlags,
+        _flags: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        let mut state = self.lock();
+        let bytes = data.len() as u64;
+        match state.arrive(ino.0, true, offset, bytes) {
+            Verdict::Answer => {
+                if let Some(inode) = state.inodes.get_mut(&ino.0) {
+                    inode.size = inode.size.max(offset + bytes);
+                    if inode.name.starts_with(KEPT) {
+                        let end = usize::try_from(inode.size).unwrap_or(0);
+                        inode.kept.resize(end, 0);
+                        let at = usize::try_from(offset).unwrap_or(0);
+                        inode.kept[at..at + data.len()].copy_from_slice(data);
+                    }
+                }
+                reply.written(u32::try_from(bytes).unwrap_or(u32::MAX));
+            }
+            Verdict::Error(errno) => reply.error(errno),
+            Verdict::Hang => state.hanging.push(Box::new(reply)),
+        }
+    }
+
+    fn flush(
+        &self,
+        _req: &Request,
+        _ino: INodeNo,
+        _fh: FileHandle,
+        _lock_owner: LockOwner,
+        reply: ReplyEmpty,
+    ) {
+        reply.ok();
+    }
+
+    fn fsync(
+        &self,
+        _req: &Request,
+        _ino: INodeNo,
+        _fh: FileHandle,
+        _datasync: bool,
+        reply: ReplyEmpty,
+    ) {
+        self.lock().fsyncs += 1;
+        reply.ok();
+    }
+
+    fn readdir(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        _fh: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        let state = self.lock();
+        let children = state.inodes.iter().filter(|(number, inode)| **number != 1 && inode.parent == ino.0);
+        for (place, (number, inode)) in (1_u64..).zip(children) {
+            let kind = if inode.directory { FileType::Directory } else { FileType::RegularFile };
+            if place > offset && reply.add(INodeNo(*number), place, kind, &inode.name) {
+                break;
+            }
+        }
+        reply.ok();
+    }
+
+    fn statfs(&self, _req: &Request, _ino: INodeNo, reply: ReplyStatfs) {
+        let blocks = 1 << 28;
+        reply.statfs(blocks, blocks, blocks, 1 << 20, 1 << 20, 4096, 255, 4096);
+    }
+}
