@@ -1,0 +1,5 @@
+//! End-to-end: real binaries, real QUIC, real files, compared with numbers that are not ours.
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "tests")]
+
+mod observer;
+mod support;
