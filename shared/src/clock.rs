@@ -22,10 +22,7 @@ pub fn suspended_ns() -> u64 {
 
 /// The wall clock, for people.
 #[must_use]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "this is the one place that reads the wall clock"
-)]
+#[expect(clippy::disallowed_methods, reason = "this is the one place that reads the wall clock")]
 pub fn wall() -> std::time::SystemTime {
     std::time::SystemTime::now()
 }
@@ -52,12 +49,8 @@ pub struct ClockMap {
 
 impl ClockMap {
     /// The map of a clock onto itself.
-    pub const IDENTITY: Self = Self {
-        offset_ns: 0,
-        reference_ns: 0,
-        drift_ppb: 0,
-        uncertainty_ns: 0,
-    };
+    pub const IDENTITY: Self =
+        Self { offset_ns: 0, reference_ns: 0, drift_ppb: 0, uncertainty_ns: 0 };
 
     /// The worker's reading at a fleet instant; none if it would be before the worker's boot.
     #[must_use]
@@ -81,19 +74,9 @@ mod tests {
             uncertainty_ns: 0,
         };
         // One second later a clock that gains 100 ppm has gained 100 us.
-        assert_eq!(
-            map.to_worker(2_000_000_000),
-            Some(2_000_000_000 - 5_000 + 100_000)
-        );
+        assert_eq!(map.to_worker(2_000_000_000), Some(2_000_000_000 - 5_000 + 100_000));
         assert_eq!(map.to_worker(1_000_000_000), Some(1_000_000_000 - 5_000));
-        assert_eq!(
-            ClockMap {
-                offset_ns: -10,
-                ..ClockMap::IDENTITY
-            }
-            .to_worker(5),
-            None
-        );
+        assert_eq!(ClockMap { offset_ns: -10, ..ClockMap::IDENTITY }.to_worker(5), None);
     }
 
     #[test]

@@ -114,16 +114,12 @@ impl Phase {
             (Waiting, Trigger::T0) => Running,
             (Running, Trigger::Ended) => Draining,
             (Running, Trigger::Stop) => Running,
-            (Claimed | Arming | Armed | Ready | Waiting | Running | Draining, Trigger::Release) => {
-                Cleaning
-            }
+            (
+                Claimed | Arming | Armed | Ready | Waiting | Running | Draining,
+                Trigger::Release,
+            ) => Cleaning,
             (Cleaning, Trigger::Cleaned) => Idle,
-            _ => {
-                return Err(InvalidTransition {
-                    phase: self,
-                    trigger,
-                });
-            }
+            _ => return Err(InvalidTransition { phase: self, trigger }),
         };
         Ok(next)
     }

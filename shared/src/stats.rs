@@ -39,11 +39,7 @@ pub struct Tick {
 impl Tick {
     /// Adds another node's or thread's same tick.
     pub fn merge(&mut self, other: Self) {
-        let Self {
-            bytes,
-            ops,
-            busy_ns,
-        } = other;
+        let Self { bytes, ops, busy_ns } = other;
         self.bytes += bytes;
         self.ops += ops;
         self.busy_ns += busy_ns;
@@ -72,14 +68,7 @@ pub struct NodeInterval {
 impl NodeInterval {
     /// Adds the same interval of another node or thread.
     pub fn merge(&mut self, other: &Self) {
-        let Self {
-            k,
-            bytes,
-            ops,
-            errors,
-            latency,
-            latency_intervals,
-        } = other;
+        let Self { k, bytes, ops, errors, latency, latency_intervals } = other;
         debug_assert_eq!(self.k, *k, "only the same interval merges");
         self.bytes += bytes;
         self.ops += ops;

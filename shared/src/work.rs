@@ -166,9 +166,6 @@ impl ThreadPlan {
     /// Whole blocks in its extents.
     #[must_use]
     pub fn blocks(&self, block_bytes: u64) -> u64 {
-        self.extents
-            .iter()
-            .map(|extent| extent.length / block_bytes)
-            .sum()
+        self.extents.iter().map(|extent| extent.length / block_bytes).sum()
     }
 }

@@ -87,15 +87,7 @@ impl Default for Latency {
 impl Latency {
     /// Adds the operations of `other`.
     pub fn merge(&mut self, other: &Self) {
-        let Self {
-            count,
-            sum_ns,
-            sum_sq,
-            min_ns,
-            max_ns,
-            over,
-            buckets,
-        } = other;
+        let Self { count, sum_ns, sum_sq, min_ns, max_ns, over, buckets } = other;
         self.count += count;
         self.sum_ns += sum_ns;
         self.sum_sq += sum_sq;
@@ -112,18 +104,11 @@ fn merge_buckets(mut left: &[Bucket], mut right: &[Bucket]) -> Vec<Bucket> {
         merged.push(match l.index.cmp(&r.index) {
             Ordering::Less => *l,
             Ordering::Greater => *r,
-            Ordering::Equal => Bucket {
-                index: l.index,
-                count: l.count + r.count,
-            },
+            Ordering::Equal => Bucket { index: l.index, count: l.count + r.count },
         });
         (left, right) = (
             if l.index <= r.index { left_rest } else { left },
-            if r.index <= l.index {
-                right_rest
-            } else {
-                right
-            },
+            if r.index <= l.index { right_rest } else { right },
         );
     }
     merged.extend_from_slice(left);
@@ -146,15 +131,7 @@ impl LatencyCounts {
             std::hint::black_box(&mut *counter);
             *counter = std::hint::black_box(0);
         }
-        Self {
-            counts,
-            count: 0,
-            sum_ns: 0,
-            sum_sq: 0,
-            min_ns: u64::MAX,
-            max_ns: 0,
-            over: 0,
-        }
+        Self { counts, count: 0, sum_ns: 0, sum_sq: 0, min_ns: u64::MAX, max_ns: 0, over: 0 }
     }
 
     /// Counts one operation of `ns`.
@@ -189,15 +166,7 @@ impl LatencyCounts {
 
     /// Adds the operations of `other`.
     pub fn merge(&mut self, other: &Self) {
-        let Self {
-            counts,
-            count,
-            sum_ns,
-            sum_sq,
-            min_ns,
-            max_ns,
-            over,
-        } = other;
+        let Self { counts, count, sum_ns, sum_sq, min_ns, max_ns, over } = other;
         if *count == 0 {
             return;
         }
@@ -218,20 +187,9 @@ impl LatencyCounts {
         let buckets = (0_u16..)
             .zip(self.counts.iter())
             .filter(|(_, count)| **count > 0)
-            .map(|(index, count)| Bucket {
-                index,
-                count: *count,
-            })
+            .map(|(index, count)| Bucket { index, count: *count })
             .collect();
-        let Self {
-            counts: _,
-            count,
-            sum_ns,
-            sum_sq,
-            min_ns,
-            max_ns,
-            over,
-        } = self;
+        let Self { counts: _, count, sum_ns, sum_sq, min_ns, max_ns, over } = self;
         Latency {
             count: *count,
             sum_ns: *sum_ns,
@@ -246,10 +204,7 @@ impl LatencyCounts {
 
 /// The bucket of a value.
 #[inline]
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "an index is below 64 · 128 + 256"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "an index is below 64 · 128 + 256")]
 const fn index_of(ns: u64) -> usize {
     let power = (u64::BITS - (ns | ((2 << HALF_BITS) - 1)).leading_zeros()) - (HALF_BITS + 1);
     (((power as u64) << HALF_BITS) + (ns >> power)) as usize
@@ -285,36 +240,15 @@ mod tests {
         assert_eq!(index_of(257), 256);
         assert_eq!(index_of(511), 383);
         assert_eq!(index_of(512), 384);
-        assert_eq!(
-            Bucket {
-                index: 383,
-                count: 1
-            }
-            .low_ns(),
-            510
-        );
-        assert_eq!(
-            Bucket {
-                index: 384,
-                count: 1
-            }
-            .low_ns(),
-            512
-        );
+        assert_eq!(Bucket { index: 383, count: 1 }.low_ns(), 510);
+        assert_eq!(Bucket { index: 384, count: 1 }.low_ns(), 512);
     }
 
     #[test]
     fn out_of_range_is_counted_apart() {
         let latency = counts_of(&[5, LATENCY_NS_MAX, LATENCY_NS_MAX + 1]).to_latency();
         assert_eq!((latency.count, latency.over), (3, 1));
-        assert_eq!(
-            latency
-                .buckets
-                .iter()
-                .map(|bucket| bucket.count)
-                .sum::<u64>(),
-            2
-        );
+        assert_eq!(latency.buckets.iter().map(|bucket| bucket.count).sum::<u64>(), 2);
         assert_eq!((latency.min_ns, latency.max_ns), (5, LATENCY_NS_MAX + 1));
         assert_eq!(latency.sum_ns, u128::from(2 * LATENCY_NS_MAX + 6));
     }

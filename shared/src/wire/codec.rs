@@ -77,10 +77,7 @@ impl Header {
         if length > FRAME_BYTES_MAX {
             return Err(CodecError::Length(length));
         }
-        Ok(Self {
-            kind: u16::from_le_bytes([k0, k1]),
-            length,
-        })
+        Ok(Self { kind: u16::from_le_bytes([k0, k1]), length })
     }
 
     fn encode(self) -> [u8; HEADER_BYTES] {
@@ -116,10 +113,7 @@ pub trait Body: Sized {
     /// As [`Header::decode`] and [`Body::decode`].
     fn decode_frame(frame: &[u8]) -> Result<Self, CodecError> {
         let Some((header, body)) = frame.split_first_chunk::<HEADER_BYTES>() else {
-            return Err(CodecError::Truncated {
-                found: frame.len(),
-                expected: HEADER_BYTES,
-            });
+            return Err(CodecError::Truncated { found: frame.len(), expected: HEADER_BYTES });
         };
         Self::decode(Header::decode(*header)?, body)
     }
