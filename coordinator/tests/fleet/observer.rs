@@ -41,6 +41,8 @@ pub(crate) struct Arrival {
 pub(crate) enum Fault {
     /// Answers transfers with this errno once so many bytes have been written or read.
     Fail { after_bytes: u64, errno: i32 },
+    /// Answers one transfer with this errno, the first after so many bytes.
+    FailOne { after_bytes: u64, errno: i32 },
     /// Never answers transfers once so many bytes have been written or read.
     Hang { after_bytes: u64 },
 }
@@ -52,8 +54,18 @@ struct State {
     arrivals: Vec<Arrival>,
     moved: u64,
     fault: Option<Fault>,
-    hanging: Vec<Box<dyn std::any::Any + Send>>,
+    hanging: Vec<Hanging>,
     fsyncs: u64,
+    /// fsync is not answered until this is false again.
+    hold_fsync: bool,
+    held: Vec<ReplyEmpty>,
+}
+
+/// A request that is never answered while the file system is mounted.
+#[derive(Debug)]
+enum Hanging {
+    Read(ReplyData),
+    Write(ReplyWrite),
 }
 
 #[derive(Debug)]
@@ -91,6 +103,18 @@ impl Observer {
         Ok(Self { shared, session: Some(session) })
     }
 
+    /// Answers what hangs, by an error.
+    pub(crate) fn let_go(&self) {
+        let mut state = self.shared.lock();
+        state.fault = None;
+        for hanging in state.hanging.drain(..) {
+            match hanging {
+                Hanging::Read(reply) => reply.error(Errno::EIO),
+                Hanging::Write(reply) => reply.error(Errno::EIO),
+            }
+        }
+    }
+
     pub(crate) fn set_fault(&self, fault: Option<Fault>) {
         self.shared.lock().fault = fault;
     }
@@ -100,8 +124,39 @@ impl Observer {
         self.shared.lock().arrivals.clone()
     }
 
-    pub(crate) fn fsyncs(&self) -> u64 {
-        self.shared.lock().fsyncs
+    /// Lets threads wait in fsync, so that they can be looked at.
+    pub(crate) fn hold_fsync(&self) {
+        self.shared.lock().hold_fsync = true;
+    }
+
+    pub(crate) fn release_fsync(&self) {
+        let mut state = self.shared.lock();
+        state.hold_fsync = false;
+        state.held.drain(..).for_each(ReplyEmpty::ok);
+    }
+
+    /// Waits until so many fsyncs have arrived; false if they do not.
+    pub(crate) fn wait_for_fsyncs(&self, count: u64) -> bool {
+        let end = monotonic_ns() + 30_000_000_000;
+        while monotonic_ns() < end {
+            if self.shared.lock().fsyncs >= count {
+                return true;
+            }
+            std::thread::yield_now();
+        }
+        false
+    }
+
+    /// Waits until a transfer has arrived; false if none does.
+    pub(crate) fn wait_for_arrivals(&self, count: usize) -> bool {
+        let end = monotonic_ns() + 30_000_000_000;
+        while monotonic_ns() < end {
+            if self.shared.lock().arrivals.len() >= count {
+                return true;
+            }
+            std::thread::yield_now();
+        }
+        false
     }
 
     /// Names of the files and directories that exist, but for the root.
@@ -114,9 +169,7 @@ impl Observer {
 
 impl Drop for Observer {
     fn drop(&mut self) {
-        // Replies that were held back are answered by an error when they are dropped.
-        let hanging = std::mem::take(&mut self.shared.lock().hanging);
-        drop(hanging);
+        self.let_go();
         if let Some(session) = self.session.take() {
             let _ = session.umount_and_join();
         }
@@ -179,6 +232,10 @@ impl State {
         }
         match self.fault {
             Some(Fault::Fail { after_bytes, errno }) if self.moved >= after_bytes => {
+                return Verdict::Error(Errno::from_i32(errno));
+            }
+            Some(Fault::FailOne { after_bytes, errno }) if self.moved >= after_bytes => {
+                self.fault = None;
                 return Verdict::Error(Errno::from_i32(errno));
             }
             Some(Fault::Hang { after_bytes }) if self.moved >= after_bytes => return Verdict::Hang,
@@ -333,7 +390,7 @@ impl Filesystem for Shared {
         match state.arrive(ino.0, false, offset, left) {
             Verdict::Answer => reply.data(&data),
             Verdict::Error(errno) => reply.error(errno),
-            Verdict::Hang => state.hanging.push(Box::new(reply)),
+            Verdict::Hang => state.hanging.push(Hanging::Read(reply)),
         }
     }
 
@@ -365,7 +422,7 @@ impl Filesystem for Shared {
                 reply.written(u32::try_from(bytes).unwrap_or(u32::MAX));
             }
             Verdict::Error(errno) => reply.error(errno),
-            Verdict::Hang => state.hanging.push(Box::new(reply)),
+            Verdict::Hang => state.hanging.push(Hanging::Write(reply)),
         }
     }
 
@@ -388,8 +445,9 @@ impl Filesystem for Shared {
         _datasync: bool,
         reply: ReplyEmpty,
     ) {
-        self.lock().fsyncs += 1;
-        reply.ok();
+        let mut state = self.lock();
+        state.fsyncs += 1;
+        if state.hold_fsync { state.held.push(reply) } else { reply.ok() }
     }
 
     fn readdir(
