@@ -408,8 +408,8 @@ impl Conductor {
         let margin = start_margin_ns(trip, threads, run.id.attempt);
         run.t0_fleet_ns = now.ns.saturating_add(margin);
         run.t0_wall = now.wall + std::time::Duration::from_nanos(margin);
-        // The commit needs half a trip, and as much again to be safe.
-        let commit_by_ns = run.t0_fleet_ns.saturating_sub(2 * trip + 1_000_000);
+        // The commit needs a trip, and a worker takes none that comes in the last millisecond.
+        let commit_by_ns = run.t0_fleet_ns.saturating_sub(2 * trip + 3_000_000);
         run.step = Step::Starting { commit_by_ns };
         let (point, t0_fleet_ns) = (run.id, run.t0_fleet_ns);
         for (index, map) in maps {
