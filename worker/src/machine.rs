@@ -143,15 +143,26 @@ pub enum Effect {
     },
     /// Tell the crew when T0 is.
     SetStart {
+        /// Which crew.
+        ticket: Ticket,
         /// T0 on the worker's monotonic clock.
         t0_worker_ns: u64,
     },
     /// Tell the crew that T0 counts.
-    CommitCrew,
+    CommitCrew {
+        /// Which crew.
+        ticket: Ticket,
+    },
     /// T0 has come and I/O runs.
-    Began,
+    Began {
+        /// Which crew.
+        ticket: Ticket,
+    },
     /// Tell the crew to end.
-    StopCrew,
+    StopCrew {
+        /// Which crew.
+        ticket: Ticket,
+    },
     /// Let go of a crew.
     DropCrew {
         /// Which.

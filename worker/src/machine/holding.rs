@@ -226,7 +226,7 @@ impl Machine {
                     self.effects.push(Effect::DropCrew { ticket: point.ticket });
                 }
                 Phase::Running => {
-                    self.effects.push(Effect::StopCrew);
+                    self.effects.push(Effect::StopCrew { ticket: point.ticket });
                     waits_for = Some(point.ticket);
                 }
                 Phase::Arming

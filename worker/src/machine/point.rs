@@ -3,13 +3,16 @@
 use iofleet_shared::{
     ids::PointId,
     lifecycle::{Phase, Trigger},
-    limits::TICKS_PER_FRAME,
-    stats::{NodeInterval, PointReport, ThreadEnd, Tick},
+    limits::{FRAME_BYTES_MAX, TICKS_PER_FRAME},
+    stats::{NodeInterval, PointReport, ThreadEnd, ThreadReport, Tick, Written},
     wire::{Content, Delivery, Notice, Refusal, RefusalKind},
-    work::{DatasetDir, OpKind, WorkerPlan},
+    work::{DatasetDir, Extent, OpKind, WorkerPlan},
 };
 
 use super::{COMMIT_AHEAD_NS, DELIVERIES_KEPT_MAX, Effect, Machine, PeerId, Ticket, check};
+
+/// Written ranges that one report may list: half a frame of them.
+const RANGES_PER_REPORT_MAX: usize = FRAME_BYTES_MAX as usize / 2 / size_of::<Extent>();
 
 /// The point that a worker is at.
 #[derive(Debug)]
@@ -95,8 +98,10 @@ impl Machine {
                 self.end_point(Trigger::Failed);
                 self.notify(Notice::Refused(refusal));
             }
-            (None, Ok(_)) => self.effects.push(Effect::DropCrew { ticket }),
-            (None, Err(_)) => {}
+            (None, Ok(_)) if !self.has_crew(ticket) => {
+                self.effects.push(Effect::DropCrew { ticket });
+            }
+            (None, Ok(_) | Err(_)) => {}
         }
     }
 
@@ -131,25 +136,29 @@ impl Machine {
         self.must_go(Trigger::Start);
         if let Some(point) = &mut self.point {
             point.t0_ns = t0_ns;
+            let ticket = point.ticket;
+            self.effects.push(Effect::SetStart { ticket, t0_worker_ns });
         }
-        self.effects.push(Effect::SetStart { t0_worker_ns });
         self.notify(Notice::Ready { point: id, t0_worker_ns, ahead_ns });
     }
 
     pub(super) fn on_commit(&mut self, peer: PeerId, id: PointId, now_ns: u64) {
-        if self.has_left(id) {
+        let done = matches!(self.phase, Phase::Waiting | Phase::Running | Phase::Draining);
+        if self.has_left(id) || (done && self.is_at(id)) {
             return;
         }
         if self.phase != Phase::Ready || !self.is_at(id) {
             return self.refuse_point(peer, id, "committed");
         }
-        let t0_ns = self.point.as_ref().and_then(|point| point.t0_ns).unwrap_or(0);
+        let Some(&Point { ticket, t0_ns: Some(t0_ns), .. }) = self.point.as_ref() else {
+            return;
+        };
         if t0_ns < now_ns.saturating_add(COMMIT_AHEAD_NS) {
             let why = "the commit came less than 1 ms before T0".to_owned();
             return self.not_started(Trigger::Stop, why);
         }
         self.must_go(Trigger::Commit);
-        self.effects.push(Effect::CommitCrew);
+        self.effects.push(Effect::CommitCrew { ticket });
     }
 
     /// T0 is now or was a moment ago.
@@ -160,9 +169,11 @@ impl Machine {
             }
             Phase::Waiting => {
                 self.must_go(Trigger::T0);
-                self.effects.push(Effect::Began);
-                if self.point.as_ref().is_some_and(|point| point.stopped) {
-                    self.effects.push(Effect::StopCrew);
+                if let Some(&Point { ticket, stopped, .. }) = self.point.as_ref() {
+                    self.effects.push(Effect::Began { ticket });
+                    if stopped {
+                        self.effects.push(Effect::StopCrew { ticket });
+                    }
                 }
             }
             Phase::Idle
@@ -196,7 +207,7 @@ impl Machine {
             Phase::Running if point.stopped => {}
             Phase::Running => {
                 point.stopped = true;
-                self.effects.push(Effect::StopCrew);
+                self.effects.push(Effect::StopCrew { ticket: point.ticket });
             }
             Phase::Draining => {
                 // A flush may take minutes; who stops does not want to wait for it.
@@ -219,7 +230,7 @@ impl Machine {
         let full = self.outbox.len() > DELIVERIES_KEPT_MAX;
         if let Some(point) = self.point.as_mut().filter(|point| full && !point.stopped) {
             point.stopped = true;
-            self.effects.push(Effect::StopCrew);
+            self.effects.push(Effect::StopCrew { ticket });
         }
     }
 
@@ -301,7 +312,9 @@ impl Machine {
             self.deliver(Content::Ticks { first, ticks: chunk.to_vec() });
             first += chunk.len() as u64;
         }
-        let number = self.deliver(Content::Report(PointReport { syncfs_ns: took_ns, ..*report }));
+        let mut report = PointReport { syncfs_ns: took_ns, ..*report };
+        make_fit(&mut report);
+        let number = self.deliver(Content::Report(report));
         if let Some(point) = &mut self.point {
             point.report_number = number;
         }
@@ -360,5 +373,20 @@ impl Machine {
 
     fn has_crew(&self, ticket: Ticket) -> bool {
         self.point.as_ref().is_some_and(|point| point.ticket == ticket)
+    }
+}
+
+/// A report must fit into a frame whatever its threads have written: where all written ranges
+/// together would not, they count as too scattered to list.
+fn make_fit(report: &mut PointReport) {
+    let ranges = |thread: &ThreadReport| match &thread.written {
+        Written::Ranges(ranges) => ranges.len(),
+        Written::Nothing | Written::All | Written::Scattered => 0,
+    };
+    if report.threads.iter().map(ranges).sum::<usize>() <= RANGES_PER_REPORT_MAX {
+        return;
+    }
+    for thread in report.threads.iter_mut().filter(|thread| ranges(thread) > 0) {
+        thread.written = Written::Scattered;
     }
 }
