@@ -74,9 +74,6 @@ pub enum KeyError {
     /// A certificate can't be made.
     #[error("can't make certificates: {0}")]
     Generate(#[from] rcgen::Error),
-    /// Fresh keys are refused by our own rules.
-    #[error("the new keys can't be used: {0}")]
-    Identity(#[from] IdentityError),
     /// What is to be said can't be said.
     #[error("can't write the answer: {0}")]
     Output(io::Error),
@@ -167,10 +164,23 @@ pub fn generate(validity: &Validity) -> Result<KeySet, KeyError> {
 /// Both sides of a fleet inside this process.
 #[derive(Debug, Clone)]
 pub struct ThrowAway {
-    /// For this command.
-    pub coordinator: Identity,
-    /// For all of its workers.
-    pub worker: Identity,
+    authority: String,
+    coordinator: KeyPem,
+    worker: KeyPem,
+}
+
+impl ThrowAway {
+    /// Who one side is.
+    ///
+    /// # Errors
+    /// When these keys do not stand our own rules.
+    pub fn identity(&self, role: Role) -> Result<Identity, IdentityError> {
+        let pem = match role {
+            Role::Coordinator => &self.coordinator,
+            Role::Worker => &self.worker,
+        };
+        Identity::from_pem(&self.authority, &pem.certificate, &pem.key, role)
+    }
 }
 
 /// Keys for a local fleet: they never touch a disk, and their authority's key is forgotten at once.
@@ -183,12 +193,10 @@ pub fn throw_away() -> Result<ThrowAway, KeyError> {
         coordinator,
         worker,
     } = generate(&Validity::at(clock::wall()))?;
-    let identity = |pem: &KeyPem, role| {
-        Identity::from_pem(&authority.certificate, &pem.certificate, &pem.key, role)
-    };
     Ok(ThrowAway {
-        coordinator: identity(&coordinator, Role::Coordinator)?,
-        worker: identity(&worker, Role::Worker)?,
+        authority: authority.certificate,
+        coordinator,
+        worker,
     })
 }
 
@@ -290,8 +298,9 @@ mod tests {
     #[test]
     fn throw_away_keys_are_new_each_time() {
         let one = throw_away().unwrap();
-        assert_eq!(one.coordinator.role(), Role::Coordinator);
-        assert_eq!(one.worker.role(), Role::Worker);
+        for role in [Role::Coordinator, Role::Worker] {
+            assert_eq!(one.identity(role).unwrap().role(), role);
+        }
         let (first, second) = (
             generate(&validity()).unwrap(),
             generate(&validity()).unwrap(),

@@ -54,7 +54,8 @@ fn parse(filter: &str) -> Result<EnvFilter, LogError> {
             return Err(refused(format!("`{part}` is no level")));
         }
     }
-    EnvFilter::try_new(filter).map_err(|error| refused(error.to_string()))
+    let joined: String = filter.split_whitespace().collect();
+    EnvFilter::try_new(joined).map_err(|error| refused(error.to_string()))
 }
 
 fn is_level(word: &str) -> bool {

@@ -8,16 +8,16 @@
 //! sides together, hello included · `link` moves frames and datagrams. This module knows `wire`
 //! and nothing of runs.
 
-use std::fmt;
+use std::{error::Error, fmt};
 
 pub use accept::{AcceptError, AcceptFailure, accept};
 pub use certificate::{CertificateFacts, Flaw, facts};
 pub use connect::{ConnectError, ConnectFailure, connect};
-pub use endpoint::{EndpointError, client, listen};
+pub use endpoint::{EndpointError, client, listen, listen_on};
 pub use identity::{Identity, IdentityError};
 pub use link::{
     Control, ControlReceive, ControlSend, FrameReceive, FrameSend, Link, LinkError,
-    decode_datagram, receive_datagram, send_datagram,
+    connection_words, decode_datagram, receive_datagram, send_datagram,
 };
 
 mod accept;
@@ -66,6 +66,23 @@ impl fmt::Display for Role {
     }
 }
 
+/// An error and its sources, joined by colons; a source that the text before it already tells is
+/// left out.
+#[must_use]
+pub fn error_chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(source) = next {
+        let words = source.to_string();
+        if !text.contains(&words) {
+            text.push_str(": ");
+            text.push_str(&words);
+        }
+        next = source.source();
+    }
+    text
+}
+
 /// Name of the authority's certificate's file.
 pub const AUTHORITY_FILE: &str = "authority.pem";
 /// The name that every worker's certificate carries and every coordinator asks for.
@@ -77,3 +94,32 @@ pub const ALPN: &[u8] = b"iofleet";
 pub const CLOSE_DONE: u32 = 0;
 /// Code of a connection that ends because the hellos do not fit; its reason says why in words.
 pub const CLOSE_HELLO: u32 = 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{text}")]
+    struct Told {
+        text: &'static str,
+        source: Option<Box<Self>>,
+    }
+
+    fn told(text: &'static str, source: Option<Told>) -> Told {
+        Told {
+            text,
+            source: source.map(Box::new),
+        }
+    }
+
+    #[test]
+    fn a_chain_tells_each_source_once() {
+        let error = told(
+            "can't start",
+            Some(told("no socket: in use", Some(told("in use", None)))),
+        );
+        assert_eq!(error_chain(&error), "can't start: no socket: in use");
+        assert_eq!(error_chain(&told("alone", None)), "alone");
+    }
+}

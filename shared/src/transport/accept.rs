@@ -127,9 +127,10 @@ async fn farewell(connection: &Connection, mut send: quinn::SendStream, error: &
 }
 
 fn ended(error: LinkError) -> AcceptFailure {
-    match error {
-        LinkError::Connection(error) => explain(error),
-        other => AcceptFailure::Link(other),
+    if let LinkError::Connection(error) = error {
+        explain(error)
+    } else {
+        AcceptFailure::Link(error)
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{
     CLOSE_HELLO, Control, Flaw, FrameReceive, FrameSend, Link, LinkError, SERVER_NAME,
-    link::{read_error, words, write_error},
+    link::{connection_words, read_error, write_error},
 };
 use crate::wire::{HELLO_BYTES, Hello, HelloError};
 
@@ -202,9 +202,12 @@ async fn greet(connection: Connection) -> Result<Link, ConnectFailure> {
             .map_err(write_error)?;
         receive.read_exact(&mut bytes).await.map_err(read_error)
     };
-    exchanged.await.map_err(|error| match error {
-        LinkError::Connection(error) => explain(error),
-        other => ConnectFailure::Link(other),
+    exchanged.await.map_err(|error| {
+        if let LinkError::Connection(error) = error {
+            explain(error)
+        } else {
+            ConnectFailure::Link(error)
+        }
     })?;
     let peer = match Hello::decode(&bytes) {
         Ok(peer) => peer,
@@ -235,9 +238,9 @@ fn explain(error: ConnectionError) -> ConnectFailure {
                 Some(AlertDescription::NoApplicationProtocol) => HelloError::Foreign.into(),
                 Some(alert) => match Flaw::of_alert(alert, &reason) {
                     Some(flaw) => ConnectFailure::Refused(flaw),
-                    None => ConnectFailure::Turned(words(&error)),
+                    None => ConnectFailure::Turned(connection_words(&error)),
                 },
-                None => ConnectFailure::Turned(words(&error)),
+                None => ConnectFailure::Turned(connection_words(&error)),
             }
         }
         ConnectionError::TransportError(failure) => {

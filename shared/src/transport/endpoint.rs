@@ -2,13 +2,14 @@
 
 use std::{
     io,
-    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
     sync::Arc,
     time::Duration,
 };
 
 use quinn::{
-    ClientConfig, Endpoint, IdleTimeout, ServerConfig, TransportConfig, VarInt,
+    ClientConfig, Endpoint, EndpointConfig, IdleTimeout, ServerConfig, TokioRuntime,
+    TransportConfig, VarInt,
     crypto::rustls::{QuicClientConfig, QuicServerConfig},
 };
 use rustls::{client::Resumption, server::NoServerSessionStorage, version::TLS13};
@@ -32,7 +33,7 @@ pub enum EndpointError {
         source: io::Error,
     },
     /// No socket to connect from.
-    #[error("can't open a UDP socket: {0}")]
+    #[error("can't use a UDP socket: {0}")]
     Socket(io::Error),
     /// The identity is of the other role.
     #[error("a {needed}'s keys are needed here, these are a {found}'s")]
@@ -52,6 +53,18 @@ pub enum EndpointError {
 /// # Errors
 /// When the address can't be had (named), or the identity is not a worker's.
 pub fn listen(address: SocketAddr, identity: &Identity) -> Result<Endpoint, EndpointError> {
+    // Before a port is taken for nothing; `listen_on` asks again for who comes in there.
+    require(identity, Role::Worker)?;
+    let socket =
+        UdpSocket::bind(address).map_err(|source| EndpointError::Listen { address, source })?;
+    listen_on(socket, identity)
+}
+
+/// As [`listen`], on a socket that is bound already. Must be called inside a tokio runtime.
+///
+/// # Errors
+/// When the socket can't be used, or the identity is not a worker's.
+pub fn listen_on(socket: UdpSocket, identity: &Identity) -> Result<Endpoint, EndpointError> {
     require(identity, Role::Worker)?;
     let verifier = CoordinatorsOnly::new(Arc::clone(&identity.authority), provider())
         .map_err(|error| EndpointError::Tls(error.to_string()))?;
@@ -70,7 +83,9 @@ pub fn listen(address: SocketAddr, identity: &Identity) -> Result<Endpoint, Endp
     let mut config = ServerConfig::with_crypto(Arc::new(tls));
     config.transport_config(Arc::new(transport(Role::Worker)));
     config.max_incoming(HANDSHAKES_MAX);
-    Endpoint::server(config, address).map_err(|source| EndpointError::Listen { address, source })
+    let runtime = Arc::new(TokioRuntime);
+    Endpoint::new(EndpointConfig::default(), Some(config), socket, runtime)
+        .map_err(EndpointError::Socket)
 }
 
 /// Opens the endpoint of a coordinator; one serves for all of its workers. With `remote_is_v6` it

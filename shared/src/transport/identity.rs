@@ -312,7 +312,7 @@ fn flawed(path: PathBuf, flaw: Flaw, certificate: &[u8]) -> IdentityError {
             Flaw::WrongRole => {
                 let is = facts
                     .role
-                    .map_or("of no role".to_owned(), |role| format!("a {role}'s"));
+                    .map_or_else(|| "of no role".to_owned(), |role| format!("a {role}'s"));
                 format!(" (it is {is})")
             }
             Flaw::Missing | Flaw::Foreign | Flaw::Other(_) => String::new(),

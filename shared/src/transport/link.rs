@@ -48,8 +48,8 @@ pub type ControlReceive = FrameReceive;
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
     /// The connection is at its end.
-    #[error("{}", words(.0))]
-    Connection(#[from] ConnectionError),
+    #[error("{}", connection_words(.0))]
+    Connection(ConnectionError),
     /// The peer ended this stream, by code.
     #[error("the peer broke the stream off (code {0})")]
     Broken(u64),
@@ -65,6 +65,13 @@ pub enum LinkError {
     /// Datagrams do not work on this connection.
     #[error("the connection carries no datagram of this size: {0}")]
     Datagram(SendDatagramError),
+}
+
+impl From<ConnectionError> for LinkError {
+    // By hand, so that the end is told in these words alone, without quinn's as a source.
+    fn from(error: ConnectionError) -> Self {
+        Self::Connection(error)
+    }
 }
 
 /// Sends frames on a stream, control or delivery.
@@ -202,7 +209,8 @@ pub fn decode_datagram(bytes: &[u8]) -> Result<Datagram, CodecError> {
 }
 
 /// A connection's end, in words for people.
-pub(super) fn words(error: &ConnectionError) -> String {
+#[must_use]
+pub fn connection_words(error: &ConnectionError) -> String {
     match error {
         ConnectionError::VersionMismatch => "the peer speaks another version of QUIC".to_owned(),
         ConnectionError::TransportError(error) => format!("the connection failed: {error}"),

@@ -150,10 +150,12 @@ impl ServerCertVerifier for WorkersOnly {
 
 /// An authority of the same name as ours, but with another key, is as foreign as any.
 fn foreign(error: Error) -> Error {
-    match error {
-        Error::InvalidCertificate(CertificateError::BadSignature) => {
-            CertificateError::UnknownIssuer.into()
-        }
-        other => other,
+    if matches!(
+        error,
+        Error::InvalidCertificate(CertificateError::BadSignature)
+    ) {
+        CertificateError::UnknownIssuer.into()
+    } else {
+        error
     }
 }

@@ -157,3 +157,6 @@ bodies! {
     3 Delivery,
     4 Datagram,
 }
+
+#[cfg(test)]
+mod tests;

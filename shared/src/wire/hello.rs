@@ -104,3 +104,72 @@ impl Hello {
         Ok(peer)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What stands in every build's hello, for ever.
+    #[test]
+    fn bytes_are_frozen() {
+        let hello = Hello { oldest: 1, newest: 0x0203, build: "1.2.3".to_owned() };
+        let mut expected = [0; HELLO_BYTES];
+        expected[..17].copy_from_slice(b"IOFLEET\n\x01\x00\x03\x021.2.3");
+        assert_eq!(hello.encode(), expected);
+        assert_eq!(Hello::decode(&expected), Ok(hello));
+    }
+
+    #[test]
+    fn ours_is_understood_by_ourselves() {
+        assert_eq!(Hello::decode(&Hello::ours().encode()), Ok(Hello::ours()));
+    }
+
+    #[test]
+    fn other_versions_are_named() {
+        let ours = WireVersion::CURRENT as u16;
+        let of = |oldest, newest| {
+            let hello = Hello { oldest, newest, build: "9.9".to_owned() };
+            Hello::decode(&hello.encode())
+        };
+        assert!(of(ours, ours + 5).is_ok());
+        assert!(of(0, ours).is_ok());
+        for (oldest, newest) in [(ours + 1, ours + 5), (0, 0)] {
+            let text = of(oldest, newest).unwrap_err().to_string();
+            assert!(text.contains("iofleet 9.9"), "{text}");
+            assert!(text.contains(&format!("protocol {oldest} to {newest}")), "{text}");
+        }
+    }
+
+    #[test]
+    fn another_magic_is_foreign() {
+        for at in 0..8 {
+            let mut bytes = Hello::ours().encode();
+            bytes[at] ^= 0x20;
+            assert_eq!(Hello::decode(&bytes), Err(HelloError::Foreign));
+        }
+    }
+
+    #[test]
+    fn a_long_build_is_cut_and_a_damaged_one_still_shown() {
+        let hello = Hello { build: "x".repeat(100), ..Hello::ours() };
+        assert_eq!(Hello::decode(&hello.encode()).unwrap().build, "x".repeat(HELLO_BYTES - 12));
+        let mut bytes = Hello::ours().encode();
+        bytes[12] = 0xff;
+        assert!(Hello::decode(&bytes).unwrap().build.starts_with('\u{fffd}'));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes: [u8; 32], rest: [u8; 32], magic: bool) {
+            let mut hello = [0; HELLO_BYTES];
+            hello[..32].copy_from_slice(&bytes);
+            hello[32..].copy_from_slice(&rest);
+            if magic {
+                hello[..8].copy_from_slice(&MAGIC);
+            }
+            let _ = Hello::decode(&hello);
+        }
+    }
+}
