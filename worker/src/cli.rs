@@ -4,7 +4,7 @@
 //! names.
 
 use std::{
-    net::{IpAddr, Ipv6Addr, SocketAddr},
+    net::{IpAddr, SocketAddr},
     path::{Path, PathBuf},
 };
 
@@ -12,7 +12,7 @@ use clap::Parser;
 use iofleet_shared::{limits::DEFAULT_PORT, log::LogError};
 use serde::Deserialize;
 
-use crate::daemon::{DaemonConfig, RunError, Supervisor};
+use crate::daemon::{self, ProcessConfig, RunError};
 
 const CONFIG: &str = "/etc/iofleet/worker.toml";
 const KEYS: &str = "/etc/iofleet/keys";
@@ -62,14 +62,8 @@ Exit codes: 0 ended as told, 1 a fault or a local file, 2 wrong usage or configu
 /// How a worker is to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// Where to listen; none: everywhere.
-    pub listen: Option<SocketAddr>,
-    /// Directories below which it may work.
-    pub roots: Vec<PathBuf>,
-    /// Directory of its keys.
-    pub keys: PathBuf,
-    /// Roots may be local directories.
-    pub allow_local: bool,
+    /// Of the daemon.
+    pub process: ProcessConfig,
     /// Filter of the log.
     pub log: String,
 }
@@ -131,12 +125,7 @@ struct ConfigFile {
 pub fn run(args: Args) -> Result<(), CliError> {
     let settings = args.settings()?;
     iofleet_shared::log::init(&settings.log)?;
-    let config = DaemonConfig {
-        roots: settings.roots,
-        allow_local: settings.allow_local,
-        supervisor: Supervisor::Systemd,
-    };
-    crate::daemon::run(settings.listen, &settings.keys, config)?;
+    daemon::run(settings.process)?;
     Ok(())
 }
 
@@ -152,20 +141,14 @@ impl Args {
             None if Path::new(CONFIG).exists() => read(Path::new(CONFIG))?,
             None => ConfigFile::default(),
         };
-        Ok(Settings {
+        let process = ProcessConfig {
             listen: listen.or(file.listen),
             roots: if roots.is_empty() { file.roots.unwrap_or_default() } else { roots },
             keys: keys.or(file.keys).unwrap_or_else(|| KEYS.into()),
             allow_local: allow_local.or(file.allow_local).unwrap_or(false),
-            log: log.or(file.log).unwrap_or_else(|| LOG.to_owned()),
-        })
+        };
+        Ok(Settings { process, log: log.or(file.log).unwrap_or_else(|| LOG.to_owned()) })
     }
-}
-
-/// Every address of the machine, at the default port.
-#[must_use]
-pub fn any_address() -> SocketAddr {
-    (Ipv6Addr::UNSPECIFIED, DEFAULT_PORT).into()
 }
 
 fn read(path: &Path) -> Result<ConfigFile, CliError> {
@@ -207,21 +190,21 @@ mod tests {
 
     #[test]
     fn the_file_over_the_defaults() {
-        let expected = Settings {
+        let process = ProcessConfig {
             listen: Some("10.0.0.5:7737".parse().unwrap()),
             roots: vec!["/mnt/a".into(), "/mnt/b".into()],
             keys: "/k".into(),
             allow_local: true,
-            log: "debug".to_owned(),
         };
+        let expected = Settings { process, log: "debug".to_owned() };
         assert_eq!(settings(FULL, &[]).unwrap(), expected);
-        let defaults = Settings {
+        let process = ProcessConfig {
             listen: None,
             roots: vec![],
-            keys: KEYS.into(),
+            keys: "/etc/iofleet/keys".into(),
             allow_local: false,
-            log: LOG.to_owned(),
         };
+        let defaults = Settings { process, log: "info".to_owned() };
         assert_eq!(settings("", &[]).unwrap(), defaults);
     }
 
@@ -229,17 +212,17 @@ mod tests {
     fn flags_over_the_file() {
         let flags =
             ["--listen=[::1]:9", "--root=/mnt/c", "--keys=/q", "--allow-local=false", "--log=warn"];
-        let expected = Settings {
+        let process = ProcessConfig {
             listen: Some("[::1]:9".parse().unwrap()),
             roots: vec!["/mnt/c".into()],
             keys: "/q".into(),
             allow_local: false,
-            log: "warn".to_owned(),
         };
+        let expected = Settings { process, log: "warn".to_owned() };
         assert_eq!(settings(FULL, &flags).unwrap(), expected);
-        assert!(settings("", &["--allow-local"]).unwrap().allow_local);
+        assert!(settings("", &["--allow-local"]).unwrap().process.allow_local);
         let two = settings("", &["--root=/a:/b", "--root", "/c"]).unwrap();
-        assert_eq!(two.roots, ["/a", "/b", "/c"].map(PathBuf::from));
+        assert_eq!(two.process.roots, ["/a", "/b", "/c"].map(PathBuf::from));
     }
 
     #[test]

@@ -8,6 +8,7 @@
 use std::{
     collections::BTreeMap,
     future::{Future, pending},
+    net::{SocketAddr, UdpSocket},
     path::PathBuf,
     pin::Pin,
     sync::Arc,
@@ -17,7 +18,7 @@ use std::{
 use iofleet_shared::{
     clock::monotonic_ns,
     limits::{HEARTBEAT, TARGET_CALL_WITHIN},
-    transport::{self, CLOSE_DONE, Link},
+    transport::{self, CLOSE_DONE, Identity, Link},
     wire::{Beat, Datagram, Delivery},
 };
 use quinn::{Endpoint, Incoming, VarInt};
@@ -35,7 +36,7 @@ use crate::{
     target::{RootError, Targets},
 };
 
-pub use process::{RunError, run};
+pub use process::{ProcessConfig, RunError, run};
 pub use supervisor::Supervisor;
 
 use effects::CrewSlot;
@@ -54,14 +55,16 @@ const LINKS_MAX: usize = 64;
 const GOODBYE_WITHIN: Duration = Duration::from_millis(500);
 
 /// What a daemon is told.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct DaemonConfig {
+    /// Where it listens, unless it is given a socket or an endpoint.
+    pub listen: SocketAddr,
     /// Directories below which it may work.
     pub roots: Vec<PathBuf>,
     /// A root may lie on the same device as its parent directory.
     pub allow_local: bool,
-    /// Who is told how it does.
-    pub supervisor: Supervisor,
+    /// Its keys.
+    pub identity: Identity,
 }
 
 /// Why a daemon ended without being told to.
@@ -78,21 +81,39 @@ pub enum ServeError {
     Endpoint,
 }
 
-/// Serves coordinators on an endpoint until `shutdown`, and cleans up. Must run on a thread of its
-/// own inside a current-thread tokio runtime, since it asks for a better priority for that thread,
-/// which must not be the process's main one. Several may run in one process.
+/// Serves coordinators on a socket until `shutdown`, on the calling thread, which must not be the
+/// process's main one. Several may run in one process.
+///
+/// # Errors
+/// As [`serve`], and when there is no runtime or no endpoint to be had.
+pub fn run_on(
+    socket: UdpSocket,
+    config: DaemonConfig,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), RunError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let endpoint = transport::listen_on(socket, &config.identity)?;
+        Ok(serve(endpoint, config, Supervisor::Nobody, shutdown).await?)
+    })
+}
+
+/// Serves coordinators on an endpoint until `shutdown`, and cleans up. Must run inside a
+/// current-thread tokio runtime on a thread of its own, since it asks for a better priority for
+/// that thread, which must not be the process's main one.
 ///
 /// # Errors
 /// When a root can't be used, and when the endpoint fails.
 pub async fn serve(
     endpoint: Endpoint,
     config: DaemonConfig,
+    supervisor: Supervisor,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
     let priority = ControlPriority::take();
     let helpers = Helpers::new(priority);
     let host = Host::default();
-    let (roots, allow_local) = (config.roots.clone(), config.allow_local);
+    let DaemonConfig { listen: _, roots, allow_local, identity: _ } = config;
     let prepared = helpers.call(TARGET_CALL_WITHIN, move || {
         // On a helper thread: the clock is calibrated as I/O threads will see it.
         let clock = StampClock::calibrate();
@@ -123,12 +144,12 @@ pub async fn serve(
         last_status: CrewStatus::default(),
         leavers: Vec::new(),
         happenings,
-        supervisor: config.supervisor,
+        supervisor,
         said: String::new(),
         beats: 0,
         end: None,
     };
-    config.supervisor.ready();
+    supervisor.ready();
     daemon.live(queue, link_queue, shutdown).await
 }
 
@@ -331,7 +352,8 @@ impl Daemon {
     fn say(&mut self) {
         let line = self.machine.summary();
         if line != self.said {
-            self.supervisor.status(&line);
+            let address = self.endpoint.local_addr().map(|address| format!(" on {address}"));
+            self.supervisor.status(&format!("{line}{}", address.unwrap_or_default()));
             tracing::info!("{line}");
             self.said = line;
         }

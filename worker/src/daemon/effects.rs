@@ -20,9 +20,6 @@ use crate::{
     machine::{Effect, Event, Ticket},
 };
 
-/// How long a flush may take: a node's whole memory of dirty pages on a slow target. A coordinator
-/// that does not want to wait for it says stop.
-const SYNC_WITHIN: Duration = Duration::from_secs(600);
 /// Events of a crew that may wait for the loop.
 const CREW_EVENTS_QUEUED: usize = 64;
 /// How long removal waits for a crew that closes its files.
@@ -146,7 +143,7 @@ impl Daemon {
 
     fn sync_fs(&self, ticket: Ticket, dir: DatasetDir) {
         let targets = Arc::clone(&self.targets);
-        let answer = self.helpers.call(SYNC_WITHIN, move || targets.sync_fs(&dir));
+        let answer = self.helpers.call(TARGET_CALL_WITHIN, move || targets.sync_fs(&dir));
         self.report(async move {
             let took_ns = match answer.await {
                 Ok(Ok(took_ns)) => Some(took_ns),

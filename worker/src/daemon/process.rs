@@ -2,19 +2,33 @@
 
 use std::{
     io,
-    net::{Ipv4Addr, SocketAddr},
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
     path::PathBuf,
     thread,
 };
 
-use iofleet_shared::transport::{
-    EndpointError, Identity, IdentityError, Role, listen,
+use iofleet_shared::{
+    limits::DEFAULT_PORT,
+    transport::{EndpointError, Identity, IdentityError, Role, listen},
 };
 use quinn::Endpoint;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{DaemonConfig, ServeError, serve};
+use super::{DaemonConfig, ServeError, Supervisor, serve};
 use crate::target::RootError;
+
+/// What a daemon's process is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProcessConfig {
+    /// Where to listen; none: on all addresses, at the default port.
+    pub listen: Option<SocketAddr>,
+    /// Directories below which it may work.
+    pub roots: Vec<PathBuf>,
+    /// Directory of its keys.
+    pub keys: PathBuf,
+    /// A root may lie on the same device as its parent directory.
+    pub allow_local: bool,
+}
 
 /// Why the process ends with an error.
 #[derive(Debug, thiserror::Error)]
@@ -47,51 +61,43 @@ impl RunError {
     }
 }
 
-/// Runs the daemon until SIGTERM or SIGINT. With no `address` it listens on all addresses, of IPv4
-/// alone where the kernel has no IPv6.
+/// Runs the daemon until SIGTERM or SIGINT. Where it was not told to listen on an address it
+/// listens on all, of IPv4 alone where the kernel has no IPv6.
 ///
 /// # Errors
 /// When keys, socket or roots can't be used, and when the endpoint fails.
-pub fn run(
-    address: Option<SocketAddr>,
-    keys: &std::path::Path,
-    config: DaemonConfig,
-) -> Result<(), RunError> {
-    let keys: PathBuf = keys.to_owned();
+pub fn run(config: ProcessConfig) -> Result<(), RunError> {
     // A thread of its own: its better priority must not be what the process's other threads get.
     let control = thread::Builder::new()
         .name("iofleet-control".to_owned())
-        .spawn(move || control(address, &keys, config))?;
+        .spawn(move || control(config))?;
     control.join().map_err(|_| RunError::Panicked)?
 }
 
-fn control(
-    address: Option<SocketAddr>,
-    keys: &std::path::Path,
-    config: DaemonConfig,
-) -> Result<(), RunError> {
+fn control(config: ProcessConfig) -> Result<(), RunError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let stop = stop_signals()?;
-        // Before the keys, so that each error is the first thing that is wrong.
-        if config.roots.is_empty() {
+        let ProcessConfig { listen, roots, keys, allow_local } = config;
+        // Before the keys, since that is the first thing that a new installation lacks.
+        if roots.is_empty() {
             return Err(ServeError::Root(RootError::None).into());
         }
-        let identity = Identity::load(keys, Role::Worker)?;
-        let endpoint = open(address, &identity)?;
-        if let Ok(address) = endpoint.local_addr() {
-            tracing::info!("iofleet-worker {} on {address}", env!("CARGO_PKG_VERSION"));
-        }
-        serve(endpoint, config, stop).await?;
+        let identity = Identity::load(&keys, Role::Worker)?;
+        let endpoint = open(listen, &identity)?;
+        let listen = endpoint.local_addr()?;
+        tracing::info!("iofleet-worker {} on UDP {listen}", env!("CARGO_PKG_VERSION"));
+        let config = DaemonConfig { listen, roots, allow_local, identity };
+        serve(endpoint, config, Supervisor::Systemd, stop).await?;
         Ok(())
     })
 }
 
 fn open(address: Option<SocketAddr>, identity: &Identity) -> Result<Endpoint, EndpointError> {
-    let any = crate::cli::any_address();
+    let any = SocketAddr::from((Ipv6Addr::UNSPECIFIED, DEFAULT_PORT));
     match (address, listen(address.unwrap_or(any), identity)) {
         (None, Err(EndpointError::Listen { source, .. })) if has_no_v6(&source) => {
-            listen((Ipv4Addr::UNSPECIFIED, any.port()).into(), identity)
+            listen((Ipv4Addr::UNSPECIFIED, DEFAULT_PORT).into(), identity)
         }
         (_, endpoint) => endpoint,
     }
