@@ -44,7 +44,10 @@ impl Daemon {
             }
             Effect::Inspect { ticket, spec } => self.inspect(ticket, spec),
             Effect::Arm { ticket, plan } => self.arm(ticket, plan),
-            Effect::SetStart { ticket, t0_worker_ns } => {
+            Effect::SetStart {
+                ticket,
+                t0_worker_ns,
+            } => {
                 if let Some(slot) = self.crews.get(&ticket) {
                     slot.crew.set_start(t0_worker_ns);
                 }
@@ -75,7 +78,8 @@ impl Daemon {
                 }
             }
             Effect::CloseAll { reason } => {
-                self.endpoint.close(VarInt::from_u32(CLOSE_DONE), reason.as_bytes());
+                self.endpoint
+                    .close(VarInt::from_u32(CLOSE_DONE), reason.as_bytes());
             }
             Effect::Exit => self.end = Some(Ok(())),
         }
@@ -85,9 +89,13 @@ impl Daemon {
         let path = spec.dir.path.clone();
         let targets = Arc::clone(&self.targets);
         let host = self.host.clone();
-        let answer = self.helpers.call(TARGET_CALL_WITHIN, move || targets.inspect(&spec));
+        let answer = self
+            .helpers
+            .call(TARGET_CALL_WITHIN, move || targets.inspect(&spec));
         self.report(async move {
-            let result = answer.await.unwrap_or_else(|why| Err(no_answer(&host, &path, &why)));
+            let result = answer
+                .await
+                .unwrap_or_else(|why| Err(no_answer(&host, &path, &why)));
             Happening::Event(Event::Inspected { ticket, result })
         });
     }
@@ -97,25 +105,43 @@ impl Daemon {
         let targets = Arc::clone(&self.targets);
         let host = self.host.clone();
         let clock = self.clock;
-        let answer = self.helpers.call(ARM_WITHIN, move || -> Result<ArmedCrew, Refusal> {
-            let began_ns = monotonic_ns();
-            let files = targets.open(&plan)?;
-            let (sender, events) = mpsc::channel(CREW_EVENTS_QUEUED);
-            let alignment = targets.memory_alignment(&plan.dir);
-            let crew = Crew::arm(&plan, files, clock, alignment, sender).map_err(|error| {
-                Refusal { kind: RefusalKind::Limit, point: None, text: error.to_string() }
-            })?;
-            Ok((crew, events, monotonic_ns().saturating_sub(began_ns)))
-        });
+        let answer = self
+            .helpers
+            .call(ARM_WITHIN, move || -> Result<ArmedCrew, Refusal> {
+                let began_ns = monotonic_ns();
+                let files = targets.open(&plan)?;
+                let (sender, events) = mpsc::channel(CREW_EVENTS_QUEUED);
+                let alignment = targets.memory_alignment(&plan.dir);
+                let crew =
+                    Crew::arm(&plan, files, clock, alignment, sender).map_err(|error| Refusal {
+                        kind: RefusalKind::Limit,
+                        point: None,
+                        text: error.to_string(),
+                    })?;
+                Ok((crew, events, monotonic_ns().saturating_sub(began_ns)))
+            });
         let happenings = self.happenings.clone();
         self.report(async move {
-            match answer.await.unwrap_or_else(|why| Err(no_answer(&host, &path, &why))) {
+            match answer
+                .await
+                .unwrap_or_else(|why| Err(no_answer(&host, &path, &why)))
+            {
                 Ok((crew, events, took_ns)) => {
                     tokio::spawn(forward(ticket, events, happenings));
-                    let slot = CrewSlot { crew, cpu_at_t0: None };
-                    Happening::CrewArmed { ticket, slot, took_ns }
+                    let slot = CrewSlot {
+                        crew,
+                        cpu_at_t0: None,
+                    };
+                    Happening::CrewArmed {
+                        ticket,
+                        slot,
+                        took_ns,
+                    }
                 }
-                Err(refusal) => Happening::Event(Event::Armed { ticket, result: Err(refusal) }),
+                Err(refusal) => Happening::Event(Event::Armed {
+                    ticket,
+                    result: Err(refusal),
+                }),
             }
         });
     }
@@ -126,7 +152,11 @@ impl Daemon {
             return;
         };
         let status = slot.crew.status(monotonic_ns());
-        self.last_status = CrewStatus { threads: 0, oldest_ns: 0, ..status };
+        self.last_status = CrewStatus {
+            threads: 0,
+            oldest_ns: 0,
+            ..status
+        };
         let (sender, left) = std::sync::mpsc::channel();
         let started = self.helpers.spawn(move || {
             drop(slot);
@@ -135,15 +165,16 @@ impl Daemon {
         if let Err(error) = started {
             tracing::error!("can't start a thread to close files: {error}");
         }
-        self.leavers.retain(|leaver| {
-            leaver.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty)
-        });
+        self.leavers
+            .retain(|leaver| leaver.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty));
         self.leavers.push(left);
     }
 
     fn sync_fs(&self, ticket: Ticket, dir: DatasetDir) {
         let targets = Arc::clone(&self.targets);
-        let answer = self.helpers.call(TARGET_CALL_WITHIN, move || targets.sync_fs(&dir));
+        let answer = self
+            .helpers
+            .call(TARGET_CALL_WITHIN, move || targets.sync_fs(&dir));
         self.report(async move {
             let took_ns = match answer.await {
                 Ok(Ok(took_ns)) => Some(took_ns),
@@ -189,8 +220,13 @@ impl Daemon {
         let answer = self.helpers.call(ARM_WITHIN, work);
         self.report(async move {
             let removal = answer.await.unwrap_or_else(|why| {
-                let left = paths.iter().map(|path| format!("{}: {why}", path.display()));
-                Removal { files: 0, left: left.collect() }
+                let left = paths
+                    .iter()
+                    .map(|path| format!("{}: {why}", path.display()));
+                Removal {
+                    files: 0,
+                    left: left.collect(),
+                }
             });
             Happening::Event(Event::Removed { ticket, removal })
         });
@@ -219,7 +255,11 @@ async fn forward(
     happenings: mpsc::Sender<Happening>,
 ) {
     while let Some(event) = events.recv().await {
-        if happenings.send(Happening::Crew(ticket, event)).await.is_err() {
+        if happenings
+            .send(Happening::Crew(ticket, event))
+            .await
+            .is_err()
+        {
             return;
         }
     }
@@ -241,5 +281,9 @@ fn no_answer(host: &crate::host::Host, path: &str, why: &NoAnswer) -> Refusal {
         NoAnswer::Thread(_) => (RefusalKind::Limit, why.to_string()),
         NoAnswer::Panicked => (RefusalKind::Internal, why.to_string()),
     };
-    Refusal { kind, point: None, text }
+    Refusal {
+        kind,
+        point: None,
+        text,
+    }
 }

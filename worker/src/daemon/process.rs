@@ -56,7 +56,9 @@ impl RunError {
     pub fn is_configuration(&self) -> bool {
         matches!(
             self,
-            Self::Serve(ServeError::Root(RootError::None | RootError::NotAbsolute(_)))
+            Self::Serve(ServeError::Root(
+                RootError::None | RootError::NotAbsolute(_)
+            ))
         )
     }
 }
@@ -75,10 +77,17 @@ pub fn run(config: ProcessConfig) -> Result<(), RunError> {
 }
 
 fn control(config: ProcessConfig) -> Result<(), RunError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(async {
         let stop = stop_signals()?;
-        let ProcessConfig { listen, roots, keys, allow_local } = config;
+        let ProcessConfig {
+            listen,
+            roots,
+            keys,
+            allow_local,
+        } = config;
         // Before the keys, since that is the first thing that a new installation lacks.
         if roots.is_empty() {
             return Err(ServeError::Root(RootError::None).into());
@@ -86,8 +95,16 @@ fn control(config: ProcessConfig) -> Result<(), RunError> {
         let identity = Identity::load(&keys, Role::Worker)?;
         let endpoint = open(listen, &identity)?;
         let listen = endpoint.local_addr()?;
-        tracing::info!("iofleet-worker {} on UDP {listen}", env!("CARGO_PKG_VERSION"));
-        let config = DaemonConfig { listen, roots, allow_local, identity };
+        tracing::info!(
+            "iofleet-worker {} on UDP {listen}",
+            env!("CARGO_PKG_VERSION")
+        );
+        let config = DaemonConfig {
+            listen,
+            roots,
+            allow_local,
+            identity,
+        };
         serve(endpoint, config, Supervisor::Systemd, stop).await?;
         Ok(())
     })
@@ -104,7 +121,9 @@ fn open(address: Option<SocketAddr>, identity: &Identity) -> Result<Endpoint, En
 }
 
 fn has_no_v6(error: &io::Error) -> bool {
-    [libc::EAFNOSUPPORT, libc::EADDRNOTAVAIL].map(Some).contains(&error.raw_os_error())
+    [libc::EAFNOSUPPORT, libc::EADDRNOTAVAIL]
+        .map(Some)
+        .contains(&error.raw_os_error())
 }
 
 /// Registered at once, so that no signal finds the default action.

@@ -51,7 +51,10 @@ impl Machine {
             let text = if self.phase == Phase::Claimed {
                 format!("point {id} can't be armed before the target's inspection has ended")
             } else {
-                format!("point {id} can't be armed by a worker that is {}", self.phase)
+                format!(
+                    "point {id} can't be armed by a worker that is {}",
+                    self.phase
+                )
             };
             return self.refuse(peer, RefusalKind::Phase, Some(id), text);
         }
@@ -87,14 +90,25 @@ impl Machine {
             return self.on_dismissed(ticket, result.is_ok());
         }
         let waits = self.phase == Phase::Arming;
-        match (self.point.as_ref().filter(|point| waits && point.ticket == ticket), result) {
+        match (
+            self.point
+                .as_ref()
+                .filter(|point| waits && point.ticket == ticket),
+            result,
+        ) {
             (Some(point), Ok(took_ns)) => {
-                let notice = Notice::Armed { point: point.id, took_ns };
+                let notice = Notice::Armed {
+                    point: point.id,
+                    took_ns,
+                };
                 self.must_go(Trigger::Armed);
                 self.notify(notice);
             }
             (Some(point), Err(refusal)) => {
-                let refusal = Refusal { point: Some(point.id), ..refusal };
+                let refusal = Refusal {
+                    point: Some(point.id),
+                    ..refusal
+                };
                 self.end_point(Trigger::Failed);
                 self.notify(Notice::Refused(refusal));
             }
@@ -115,7 +129,10 @@ impl Machine {
         if let Some(point) = &mut self.point
             && let Some(plan) = point.queued.take()
         {
-            self.effects.push(Effect::Arm { ticket: point.ticket, plan });
+            self.effects.push(Effect::Arm {
+                ticket: point.ticket,
+                plan,
+            });
         }
     }
 
@@ -124,7 +141,9 @@ impl Machine {
         if self.phase != Phase::Armed || !self.is_at(id) {
             return self.refuse_point(peer, id, "started");
         }
-        let ahead_ns = t0_ns.and_then(|t0| t0.checked_sub(now_ns)).filter(|ahead| *ahead > 0);
+        let ahead_ns = t0_ns
+            .and_then(|t0| t0.checked_sub(now_ns))
+            .filter(|ahead| *ahead > 0);
         let (Some(t0_worker_ns), Some(ahead_ns)) = (t0_ns, ahead_ns) else {
             let late_ns = now_ns.saturating_sub(t0_ns.unwrap_or(0));
             let late_ms = late_ns / 1_000_000;
@@ -137,20 +156,35 @@ impl Machine {
         if let Some(point) = &mut self.point {
             point.t0_ns = t0_ns;
             let ticket = point.ticket;
-            self.effects.push(Effect::SetStart { ticket, t0_worker_ns });
+            self.effects.push(Effect::SetStart {
+                ticket,
+                t0_worker_ns,
+            });
         }
-        self.notify(Notice::Ready { point: id, t0_worker_ns, ahead_ns });
+        self.notify(Notice::Ready {
+            point: id,
+            t0_worker_ns,
+            ahead_ns,
+        });
     }
 
     pub(super) fn on_commit(&mut self, peer: PeerId, id: PointId, now_ns: u64) {
-        let done = matches!(self.phase, Phase::Waiting | Phase::Running | Phase::Draining);
+        let done = matches!(
+            self.phase,
+            Phase::Waiting | Phase::Running | Phase::Draining
+        );
         if self.has_left(id) || (done && self.is_at(id)) {
             return;
         }
         if self.phase != Phase::Ready || !self.is_at(id) {
             return self.refuse_point(peer, id, "committed");
         }
-        let Some(&Point { ticket, t0_ns: Some(t0_ns), .. }) = self.point.as_ref() else {
+        let Some(&Point {
+            ticket,
+            t0_ns: Some(t0_ns),
+            ..
+        }) = self.point.as_ref()
+        else {
             return;
         };
         if t0_ns < now_ns.saturating_add(COMMIT_AHEAD_NS) {
@@ -169,7 +203,10 @@ impl Machine {
             }
             Phase::Waiting => {
                 self.must_go(Trigger::T0);
-                if let Some(&Point { ticket, stopped, .. }) = self.point.as_ref() {
+                if let Some(&Point {
+                    ticket, stopped, ..
+                }) = self.point.as_ref()
+                {
                     self.effects.push(Effect::Began { ticket });
                     if stopped {
                         self.effects.push(Effect::StopCrew { ticket });
@@ -197,9 +234,7 @@ impl Machine {
             return;
         };
         match self.phase {
-            Phase::Waiting
-                if point.t0_ns.unwrap_or(0) < now_ns.saturating_add(COMMIT_AHEAD_NS) =>
-            {
+            Phase::Waiting if point.t0_ns.unwrap_or(0) < now_ns.saturating_add(COMMIT_AHEAD_NS) => {
                 // Threads may be at their first operation by the time they are told: let T0 come,
                 // so that what they did is in a report.
                 point.stopped = true;
@@ -207,12 +242,14 @@ impl Machine {
             Phase::Running if point.stopped => {}
             Phase::Running => {
                 point.stopped = true;
-                self.effects.push(Effect::StopCrew { ticket: point.ticket });
+                self.effects.push(Effect::StopCrew {
+                    ticket: point.ticket,
+                });
             }
             Phase::Draining => {
                 // A flush may take minutes; who stops does not want to wait for it.
                 if let Some(Unsynced { ticks, report, .. }) = point.unsynced.take() {
-                    self.deliver_end(ticks, report, None);
+                    self.deliver_end(&ticks, *report, None);
                 }
             }
             Phase::Arming | Phase::Armed | Phase::Ready | Phase::Waiting => {
@@ -257,11 +294,7 @@ impl Machine {
             Phase::Armed | Phase::Ready | Phase::Waiting => {
                 self.not_started(Trigger::Stop, "its threads ended before T0".to_owned());
             }
-            Phase::Idle
-            | Phase::Claimed
-            | Phase::Arming
-            | Phase::Draining
-            | Phase::Cleaning => {}
+            Phase::Idle | Phase::Claimed | Phase::Arming | Phase::Draining | Phase::Cleaning => {}
         }
     }
 
@@ -271,7 +304,7 @@ impl Machine {
             .as_mut()
             .and_then(|point| point.unsynced.take_if(|unsynced| unsynced.ticket == ticket));
         if let Some(Unsynced { ticks, report, .. }) = unsynced {
-            self.deliver_end(ticks, report, took_ns);
+            self.deliver_end(&ticks, *report, took_ns);
         }
     }
 
@@ -290,7 +323,10 @@ impl Machine {
     }
 
     fn drain(&mut self, ticks: Vec<Tick>, report: Box<PointReport>, now_ns: u64) {
-        let stuck = report.threads.iter().any(|thread| thread.end == ThreadEnd::Stuck);
+        let stuck = report
+            .threads
+            .iter()
+            .any(|thread| thread.end == ThreadEnd::Stuck);
         let ticket = self.ticket();
         let Some(point) = &mut self.point else {
             return;
@@ -299,20 +335,30 @@ impl Machine {
         // Where a thread is stuck, the flush would be too.
         if point.writes && !stuck {
             let dir = point.dir.clone();
-            point.unsynced = Some(Unsynced { ticket, ticks, report });
+            point.unsynced = Some(Unsynced {
+                ticket,
+                ticks,
+                report,
+            });
             self.effects.push(Effect::SyncFs { ticket, dir });
         } else {
-            self.deliver_end(ticks, report, None);
+            self.deliver_end(&ticks, *report, None);
         }
     }
 
-    fn deliver_end(&mut self, ticks: Vec<Tick>, report: Box<PointReport>, took_ns: Option<u64>) {
+    fn deliver_end(&mut self, ticks: &[Tick], report: PointReport, took_ns: Option<u64>) {
         let mut first = 0;
         for chunk in ticks.chunks(TICKS_PER_FRAME) {
-            self.deliver(Content::Ticks { first, ticks: chunk.to_vec() });
+            self.deliver(Content::Ticks {
+                first,
+                ticks: chunk.to_vec(),
+            });
             first += chunk.len() as u64;
         }
-        let mut report = PointReport { syncfs_ns: took_ns, ..*report };
+        let mut report = PointReport {
+            syncfs_ns: took_ns,
+            ..report
+        };
         make_fit(&mut report);
         let number = self.deliver(Content::Report(report));
         if let Some(point) = &mut self.point {
@@ -324,7 +370,11 @@ impl Machine {
         let point = self.point.as_mut()?;
         let number = point.next_number;
         point.next_number += 1;
-        self.outbox.push_back(Delivery { point: point.id, number, content });
+        self.outbox.push_back(Delivery {
+            point: point.id,
+            number,
+            content,
+        });
         Some(number)
     }
 
@@ -335,11 +385,16 @@ impl Machine {
             return;
         };
         if phase != Phase::Arming {
-            self.effects.push(Effect::DropCrew { ticket: point.ticket });
+            self.effects.push(Effect::DropCrew {
+                ticket: point.ticket,
+            });
         } else if point.queued.is_none() {
             self.dismissed = Some(point.ticket);
         }
-        self.notify(Notice::NotStarted { point: point.id, why });
+        self.notify(Notice::NotStarted {
+            point: point.id,
+            why,
+        });
     }
 
     fn end_point(&mut self, trigger: Trigger) -> Option<Point> {
@@ -356,7 +411,10 @@ impl Machine {
                 self.phase, point.id
             ),
             Some(_) | None => {
-                format!("point {id} can't be {what} by a worker that is {}", self.phase)
+                format!(
+                    "point {id} can't be {what} by a worker that is {}",
+                    self.phase
+                )
             }
         };
         self.refuse(peer, RefusalKind::Phase, Some(id), text);
@@ -372,7 +430,9 @@ impl Machine {
     }
 
     fn has_crew(&self, ticket: Ticket) -> bool {
-        self.point.as_ref().is_some_and(|point| point.ticket == ticket)
+        self.point
+            .as_ref()
+            .is_some_and(|point| point.ticket == ticket)
     }
 }
 
@@ -386,7 +446,11 @@ fn make_fit(report: &mut PointReport) {
     if report.threads.iter().map(ranges).sum::<usize>() <= RANGES_PER_REPORT_MAX {
         return;
     }
-    for thread in report.threads.iter_mut().filter(|thread| ranges(thread) > 0) {
+    for thread in report
+        .threads
+        .iter_mut()
+        .filter(|thread| ranges(thread) > 0)
+    {
         thread.written = Written::Scattered;
     }
 }

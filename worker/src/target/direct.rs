@@ -23,10 +23,7 @@ const PAGE: u32 = 4096;
 const BLOCK_BYTES_MAX: u64 = 1 << 30;
 
 /// Finds the alignment, and checks that all of `blocks` fit it.
-pub(super) fn alignment(
-    dataset: &Dataset,
-    blocks: &[u64],
-) -> Result<DirectAlignment, TargetError> {
+pub(super) fn alignment(dataset: &Dataset, blocks: &[u64]) -> Result<DirectAlignment, TargetError> {
     let scratch = Scratch::make(dataset)?;
     match scratch.asked()? {
         Some(said) => {
@@ -39,7 +36,11 @@ pub(super) fn alignment(
 
 fn check_multiples(dataset: &Dataset, blocks: &[u64], alignment: u64) -> Result<(), TargetError> {
     match blocks.iter().find(|block| **block % alignment != 0) {
-        Some(&block) => Err(TargetError::Alignment { path: dataset.shown(), block, alignment }),
+        Some(&block) => Err(TargetError::Alignment {
+            path: dataset.shown(),
+            block,
+            alignment,
+        }),
         None => Ok(()),
     }
 }
@@ -55,8 +56,7 @@ struct Scratch<'a> {
 impl<'a> Scratch<'a> {
     fn make(dataset: &'a Dataset) -> Result<Self, TargetError> {
         let name = format!(".iofleet-probe-{:016x}", random());
-        let failed =
-            |error| TargetError::call("create a scratch file in", dataset.shown(), error);
+        let failed = |error| TargetError::call("create a scratch file in", dataset.shown(), error);
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let new = flags | OFlags::CREATE | OFlags::EXCL;
         let mode = Mode::from_raw_mode(0o600);
@@ -72,7 +72,11 @@ impl<'a> Scratch<'a> {
             Err(Errno::INVAL | Errno::OPNOTSUPP) => None,
             Err(error) => return Err(failed(error)),
         };
-        Ok(Self { dataset, file: file.into(), direct })
+        Ok(Self {
+            dataset,
+            file: file.into(),
+            direct,
+        })
     }
 
     /// What the file system says; none where it says nothing.
@@ -111,10 +115,18 @@ impl<'a> Scratch<'a> {
         for &block in blocks {
             if block == 0 || block > BLOCK_BYTES_MAX || !self.takes(block)? {
                 let (path, alignment) = (self.dataset.shown(), u64::from(offset));
-                return Err(TargetError::Alignment { path, block, alignment });
+                return Err(TargetError::Alignment {
+                    path,
+                    block,
+                    alignment,
+                });
             }
         }
-        Ok(DirectAlignment { memory: PAGE, offset, source: AlignmentSource::Probe })
+        Ok(DirectAlignment {
+            memory: PAGE,
+            offset,
+            source: AlignmentSource::Probe,
+        })
     }
 
     /// Whether one block goes through at an offset of one block.
@@ -139,6 +151,8 @@ impl<'a> Scratch<'a> {
     }
 
     fn no_direct(&self) -> TargetError {
-        TargetError::NoDirect { path: self.dataset.shown() }
+        TargetError::NoDirect {
+            path: self.dataset.shown(),
+        }
     }
 }
