@@ -1,11 +1,39 @@
 //! The I/O threads of a point: armed together, started at one instant, ended or given up.
 
-use std::{fs::File, sync::Arc};
+use std::{
+    fs::File,
+    io,
+    num::NonZero,
+    sync::{
+        Arc,
+        mpsc::{Receiver, SyncSender, sync_channel},
+    },
+    thread::{self, JoinHandle, Thread},
+};
 
 use iofleet_shared::{
     stats::{NodeInterval, PointReport, Tick},
-    work::WorkerPlan,
+    work::{Amount, EngineKind, Fsync, OpKind, ThreadPlan, WorkerPlan},
 };
+use rustix::thread::set_current_timer_slack;
+use tokio::sync::mpsc;
+
+use crate::{
+    collector::{Collector, Member},
+    engine::{AnyEngine, SyncRead, SyncWrite},
+    io_thread::{
+        self, Account, Control, Job, Order, Seat, Watch, Whereabouts, await_start, seat,
+    },
+    pattern::{Blocks, mix64},
+    payload::Buffer,
+    recorder::{Inlet, Recorder, rings},
+    stamp::StampClock,
+};
+
+/// Stack of an I/O thread; what is not touched takes no memory.
+const STACK: usize = 128 << 10;
+/// Stack of the collector.
+const COLLECTOR_STACK: usize = 512 << 10;
 
 /// A file that `target` opened for one I/O thread.
 #[derive(Debug, Clone)]
@@ -41,8 +69,389 @@ pub struct CrewStatus {
     pub oldest_ns: u64,
 }
 
+/// Why a crew could not be armed. Nothing of it is left then.
+#[derive(Debug, thiserror::Error)]
+pub enum CrewError {
+    /// The plan contradicts itself.
+    #[error("the plan of point {point} can't be armed: {what}")]
+    Plan {
+        /// Which point.
+        point: iofleet_shared::ids::PointId,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// A thread was refused.
+    #[error(
+        "the system refused I/O thread {thread} of this worker's {of}: {source}; \
+         raise its limits of processes or memory, or use fewer threads per node"
+    )]
+    Thread {
+        /// Its place among the worker's threads, from 1.
+        thread: usize,
+        /// How many were asked for.
+        of: usize,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A buffer was refused.
+    #[error(
+        "no buffer of {bytes} bytes, aligned to {alignment}, for I/O thread {thread}: {source}; \
+         use smaller blocks or fewer threads per node"
+    )]
+    Memory {
+        /// Its number in the fleet.
+        thread: u32,
+        /// Size of the buffer.
+        bytes: u64,
+        /// Its alignment.
+        alignment: usize,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A thread ended before it was parked.
+    #[error("an I/O thread ended while it was being armed")]
+    Vanished,
+}
+
 /// The threads of one point.
+///
+/// Parked by [`Crew::arm`], they begin to wait for T0 by [`Crew::set_start`], and do I/O if
+/// [`Crew::commit`] came before T0. A crew that is dropped before it has a T0 is dismissed; one that
+/// is dropped later is stopped.
 #[derive(Debug)]
 pub struct Crew {
-    _plan: WorkerPlan,
+    control: Arc<Control>,
+    clock: StampClock,
+    watches: Vec<Watch<Account>>,
+    threads: Vec<Thread>,
 }
+
+impl Crew {
+    /// Starts the threads of `plan`, one for each of `files`, and returns when all are parked, their
+    /// buffers filled and their memory touched. The stamp clock is calibrated anew.
+    ///
+    /// Blocks for as long as that takes. `events` should have room for some intervals; when it is
+    /// full, intervals are held back here.
+    ///
+    /// # Errors
+    /// When the plan contradicts itself, or the system refuses threads or memory. All that was
+    /// started has ended again then.
+    pub fn arm(
+        plan: &WorkerPlan,
+        files: Vec<OpenedFile>,
+        mut clock: StampClock,
+        memory_alignment: usize,
+        events: mpsc::Sender<CrewEvent>,
+    ) -> Result<Self, CrewError> {
+        let refuse = |what| CrewError::Plan { point: plan.point, what };
+        if files.len() != plan.threads.len() {
+            return Err(refuse("it has not as many files as threads"));
+        }
+        let bytes = usize::try_from(plan.block_bytes).ok().filter(|bytes| *bytes > 0);
+        let Some(bytes) = bytes else {
+            return Err(refuse("its block is not a size of memory"));
+        };
+        clock.refine();
+        let plan = Arc::new(plan.clone());
+        let recruits = files
+            .into_iter()
+            .zip(&plan.threads)
+            .map(|(OpenedFile { file, open_ns }, thread)| {
+                let (op, engine, fsync, seed) = (plan.op, plan.engine, plan.fsync, thread.seed);
+                let buffer = BufferSpec { thread: thread.thread, bytes, memory_alignment, seed };
+                let EngineKind::Sync = engine;
+                let make = move || sync_engine(op, fsync, file, buffer);
+                Recruit { open_ns, engine: Box::new(make) }
+            })
+            .collect();
+        Self::muster(plan, recruits, clock, events)
+    }
+
+    fn muster(
+        plan: Arc<WorkerPlan>,
+        recruits: Vec<Recruit>,
+        clock: StampClock,
+        events: mpsc::Sender<CrewEvent>,
+    ) -> Result<Self, CrewError> {
+        check_times(&plan)?;
+        let cores = thread::available_parallelism().map_or(1, |cores| count(cores.get()));
+        let control = Arc::new(Control::new(count(recruits.len()), cores));
+        let mut mustering = Mustering { control, handles: Vec::with_capacity(recruits.len()) };
+        match mustering.gather(&plan, recruits, clock, events) {
+            Ok(watches) => {
+                let Mustering { control, handles } = mustering;
+                // Threads that are stuck are never joined, and so none is.
+                let threads = handles.iter().map(|handle| handle.thread().clone()).collect();
+                Ok(Self { control, clock, watches, threads })
+            }
+            Err(error) => {
+                mustering.dismiss();
+                Err(error)
+            }
+        }
+    }
+
+    /// The threads begin to sleep towards T0, an instant of this machine's monotonic clock.
+    /// Only the first T0 counts.
+    pub fn set_start(&self, t0_worker_ns: u64) {
+        self.control.set_t0(t0_worker_ns);
+        self.wake();
+    }
+
+    /// The start is agreed on. Says whether that came in time: at T0 the crew decides, as one,
+    /// whether there is any I/O.
+    pub fn commit(&self) -> bool {
+        self.control.commit()
+    }
+
+    /// Before T0 the threads leave without any I/O; later each after its operation in flight, which
+    /// is awaited for as long as the plan says. A final fsync is left out. [`CrewEvent::Ended`] comes
+    /// in every case.
+    pub fn stop(&self) {
+        self.control.stop();
+        self.wake();
+    }
+
+    /// How the crew stands at `now_ns` of the monotonic clock.
+    #[must_use]
+    pub fn status(&self, now_ns: u64) -> CrewStatus {
+        let mut status = CrewStatus::default();
+        for watch in &self.watches {
+            status.bytes += watch.bytes();
+            match watch.whereabouts() {
+                Whereabouts::AtWork => status.threads += 1,
+                Whereabouts::InCall(since) => {
+                    status.threads += 1;
+                    let age_ns = now_ns.saturating_sub(self.clock.to_ns(since));
+                    status.oldest_ns = status.oldest_ns.max(age_ns);
+                }
+                Whereabouts::Ended | Whereabouts::Taken => {}
+            }
+        }
+        status
+    }
+
+    fn wake(&self) {
+        self.threads.iter().for_each(Thread::unpark);
+        self.control.wake_collector();
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        if self.control.t0().is_none() && !self.control.is_stopped() {
+            self.control.dismiss();
+        } else {
+            self.control.stop();
+        }
+        self.wake();
+    }
+}
+
+/// What makes a thread's engine, on that thread, so that its memory is near it.
+type MakeEngine = Box<dyn FnOnce() -> Result<AnyEngine, CrewError> + Send>;
+
+struct Recruit {
+    open_ns: u64,
+    engine: MakeEngine,
+}
+
+/// What a parked thread leaves with who armed it.
+struct Parked {
+    at: usize,
+    watch: Watch<Account>,
+    inlet: Inlet,
+}
+
+/// A crew that is not complete.
+struct Mustering {
+    control: Arc<Control>,
+    handles: Vec<JoinHandle<()>>,
+}
+
+impl Mustering {
+    fn gather(
+        &mut self,
+        plan: &Arc<WorkerPlan>,
+        recruits: Vec<Recruit>,
+        clock: StampClock,
+        events: mpsc::Sender<CrewEvent>,
+    ) -> Result<Vec<Watch<Account>>, CrewError> {
+        let of = recruits.len();
+        let (parked, report) = (sync_channel(of), recruits.iter().map(|r| r.open_ns).collect());
+        let (tell, hear) = parked;
+        let spawned = recruits.into_iter().enumerate().try_for_each(|(at, recruit)| {
+            self.recruit(plan, at, recruit, clock, tell.clone())
+                .map_err(|source| CrewError::Thread { thread: at + 1, of, source })
+        });
+        drop(tell);
+        spawned?;
+        let members = hear_all(&hear, report)?;
+        let watches = members.iter().map(|member| member.watch.clone()).collect();
+        let collector =
+            Collector::new(Arc::clone(plan), Arc::clone(&self.control), clock, members, events);
+        let handle = thread::Builder::new()
+            .name("collector".to_owned())
+            .stack_size(COLLECTOR_STACK)
+            .spawn(move || collector.run())
+            .map_err(|source| CrewError::Thread { thread: of, of, source })?;
+        self.control.set_collector(handle.thread().clone());
+        Ok(watches)
+    }
+
+    fn recruit(
+        &mut self,
+        plan: &Arc<WorkerPlan>,
+        at: usize,
+        recruit: Recruit,
+        clock: StampClock,
+        tell: SyncSender<Result<Parked, CrewError>>,
+    ) -> io::Result<()> {
+        let (plan, control) = (Arc::clone(plan), Arc::clone(&self.control));
+        let handle = thread::Builder::new()
+            .name(format!("io-{}", plan.threads[at].thread))
+            .stack_size(STACK)
+            .spawn(move || serve(&plan, at, recruit.engine, clock, &control, tell))?;
+        self.handles.push(handle);
+        Ok(())
+    }
+
+    fn dismiss(self) {
+        self.control.dismiss();
+        for handle in self.handles {
+            handle.thread().unpark();
+            // A thread that panicked is gone as well.
+            let _ = handle.join();
+        }
+    }
+}
+
+fn hear_all(
+    hear: &Receiver<Result<Parked, CrewError>>,
+    open_ns: Vec<u64>,
+) -> Result<Vec<Member>, CrewError> {
+    let mut parked = Vec::with_capacity(open_ns.len());
+    for _ in 0..open_ns.len() {
+        parked.push(hear.recv().map_err(|_| CrewError::Vanished)??);
+    }
+    parked.sort_unstable_by_key(|parked| parked.at);
+    let member = |(Parked { watch, inlet, .. }, open_ns)| Member { watch, inlet, open_ns };
+    Ok(parked.into_iter().zip(open_ns).map(member).collect())
+}
+
+/// The life of an I/O thread.
+fn serve(
+    plan: &WorkerPlan,
+    at: usize,
+    engine: MakeEngine,
+    clock: StampClock,
+    control: &Control,
+    tell: SyncSender<Result<Parked, CrewError>>,
+) {
+    /// Also a thread that panics has ended; dropped after the seat.
+    struct Leaving<'a>(&'a Control);
+    impl Drop for Leaving<'_> {
+        fn drop(&mut self) {
+            self.0.has_ended();
+        }
+    }
+    let _leaving = Leaving(control);
+    // The default would let the kernel wake it 50 us late.
+    let _ = set_current_timer_slack(Some(NonZero::<u64>::MIN));
+    let thread = &plan.threads[at];
+    let engine = match engine() {
+        Ok(engine) => engine,
+        Err(error) => {
+            let _ = tell.send(Err(error));
+            return;
+        }
+    };
+    let order = order_of(plan, thread);
+    let job = job_of(plan, thread, order.blocks.count());
+    let (outlet, inlet) = rings();
+    let recorder = Recorder::new(plan.interval_ns, plan.ramp_ns, outlet);
+    let (seat, watch) = seat(Account::new(recorder, &order, plan.op));
+    if tell.send(Ok(Parked { at, watch, inlet })).is_err() {
+        return;
+    }
+    drop(tell);
+    let Some(timeline) = await_start(control, clock) else {
+        // Even closing an untouched file may hang on a mount that does.
+        if let Ok((mut seat, ())) = seat.away(clock.now(), || drop(engine)) {
+            seat.account().not_run();
+        }
+        return;
+    };
+    // Who was given up has nothing to say.
+    let _: Result<Seat<_>, _> = io_thread::run(seat, engine, order, &job, &timeline, control);
+}
+
+fn order_of(plan: &WorkerPlan, thread: &ThreadPlan) -> Order {
+    let blocks = Arc::new(Blocks::new(&thread.extents, plan.block_bytes));
+    Order { blocks, pattern: plan.pattern, seed: thread.seed }
+}
+
+fn job_of(plan: &WorkerPlan, thread: &ThreadPlan, blocks: u64) -> Job {
+    let flush_at_end = plan.op == OpKind::Write && plan.fsync == Fsync::End;
+    let (operations, deadline_ns) = match plan.amount {
+        Amount::Share => (thread.operations, None),
+        Amount::Time { duration_ns, repeat } => (
+            if repeat { u64::MAX } else { blocks },
+            Some(plan.ramp_ns.saturating_add(duration_ns)),
+        ),
+    };
+    // Without a whole block there is nothing to do.
+    let operations = if blocks == 0 { 0 } else { operations };
+    Job { operations, deadline_ns, flush_at_end }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct BufferSpec {
+    thread: u32,
+    bytes: usize,
+    memory_alignment: usize,
+    seed: u64,
+}
+
+fn sync_engine(
+    op: OpKind,
+    fsync: Fsync,
+    file: Arc<File>,
+    spec: BufferSpec,
+) -> Result<AnyEngine, CrewError> {
+    let BufferSpec { thread, bytes, memory_alignment: alignment, seed } = spec;
+    let buffer = match op {
+        OpKind::Read => Buffer::new(bytes, alignment),
+        OpKind::Write => Buffer::seeded(bytes, alignment, mix64(seed)),
+    };
+    let refused = |source| CrewError::Memory { thread, bytes: bytes as u64, alignment, source };
+    let buffer = buffer.map_err(refused)?;
+    Ok(match (op, fsync) {
+        (OpKind::Read, _) => AnyEngine::SyncRead(SyncRead::new(file, buffer)),
+        (OpKind::Write, Fsync::Each) => AnyEngine::SyncWriteEach(SyncWrite::new(file, buffer)),
+        (OpKind::Write, Fsync::End | Fsync::None) => {
+            AnyEngine::SyncWrite(SyncWrite::new(file, buffer))
+        }
+    })
+}
+
+fn check_times(plan: &WorkerPlan) -> Result<(), CrewError> {
+    let refuse = |what| Err(CrewError::Plan { point: plan.point, what });
+    if plan.threads.is_empty() {
+        return refuse("it has no threads");
+    }
+    if plan.interval_ns < iofleet_shared::limits::INTERVAL_NS_MIN {
+        return refuse("its interval is shorter than the shortest one");
+    }
+    if !plan.ramp_ns.is_multiple_of(plan.interval_ns) {
+        return refuse("its warm-up is not a whole number of intervals");
+    }
+    Ok(())
+}
+
+fn count(of: usize) -> u32 {
+    u32::try_from(of).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests;

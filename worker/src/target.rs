@@ -1,1 +1,218 @@
-//! Stub.
+//! The target: the only code of the worker that names a path.
+//!
+//! All of it works by directory descriptors below the worker's roots, follows no link, and stays
+//! inside datasets, which are directories that iofleet made and marked. What this worker made is
+//! kept in a journal in memory, and only that is removed. Every function may block for as long as
+//! the mount does: callers run them on helper threads.
+
+use std::{
+    collections::BTreeMap,
+    os::fd::AsFd,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use iofleet_shared::{
+    clock::monotonic_ns,
+    facts::{DirectAlignment, TargetFacts},
+    wire::{Refusal, RefusalKind, Removal},
+    work::{DatasetDir, TargetSpec, WorkerPlan},
+};
+use rustix::fs::StatVfs;
+
+use crate::{
+    crew::OpenedFile,
+    host::{Host, user},
+};
+
+pub use error::{RootError, TargetError};
+
+use dataset::Dataset;
+use error::refused;
+use roots::Roots;
+
+mod dataset;
+mod direct;
+mod error;
+mod files;
+mod limits;
+mod roots;
+
+/// The roots of a worker, and what it made below them.
+#[derive(Debug)]
+pub struct Targets {
+    roots: Roots,
+    host: Host,
+    datasets: Mutex<BTreeMap<PathBuf, Arc<Dataset>>>,
+}
+
+impl Targets {
+    /// Takes the roots, which must be there.
+    ///
+    /// # Errors
+    /// When a root is not absolute, can't be opened, or lies on the same device as its parent
+    /// directory without `allow_local`.
+    pub fn new(roots: &[PathBuf], allow_local: bool, host: Host) -> Result<Self, RootError> {
+        let roots = Roots::new(roots, allow_local)?;
+        Ok(Self {
+            roots,
+            host,
+            datasets: Mutex::default(),
+        })
+    }
+
+    /// Finds out whether a campaign could run here, and makes its dataset's directory.
+    ///
+    /// # Errors
+    /// What stands in the way, in words.
+    pub fn inspect(&self, spec: &TargetSpec) -> Result<TargetFacts, Refusal> {
+        limits::check(spec, &self.host).map_err(|text| Refusal {
+            kind: RefusalKind::Limit,
+            point: None,
+            text,
+        })?;
+        self.inspect_target(spec).map_err(refused)
+    }
+
+    /// Opens, or creates, the file of each thread of a plan, in the plan's order.
+    ///
+    /// # Errors
+    /// The first file that does not open as the plan says, in words.
+    pub fn open(&self, plan: &WorkerPlan) -> Result<Vec<OpenedFile>, Refusal> {
+        let dataset = self.dataset(&plan.dir).map_err(refused)?;
+        files::open(&dataset, plan).map_err(refused)
+    }
+
+    /// Alignment of buffers in memory that the dataset's file system wants, as far as an inspection
+    /// found out; otherwise 1.
+    #[must_use]
+    pub fn memory_alignment(&self, dir: &DatasetDir) -> usize {
+        let dataset = Dataset::path(dir).and_then(|path| self.journal().get(&path).cloned());
+        dataset.map_or(1, |dataset| dataset.memory_alignment())
+    }
+
+    /// Flushes the dataset's file system; returns how long that took in ns.
+    ///
+    /// # Errors
+    /// What `syncfs` says, and when the dataset can't be opened.
+    pub fn sync_fs(&self, dir: &DatasetDir) -> Result<u64, Refusal> {
+        let dataset = self.dataset(dir).map_err(refused)?;
+        let began_ns = monotonic_ns();
+        rustix::fs::syncfs(dataset.dir())
+            .map_err(|error| refused(TargetError::call("flush", dataset.shown(), error)))?;
+        Ok(monotonic_ns().saturating_sub(began_ns))
+    }
+
+    /// Removes what this worker made of a dataset.
+    pub fn remove(&self, dir: &DatasetDir) -> Removal {
+        let dataset = Dataset::path(dir).and_then(|path| self.journal().remove(&path));
+        dataset.map_or_else(Removal::default, |dataset| dataset.remove())
+    }
+
+    /// Removes all that this worker made, or with `keep` forgets it and says where it is.
+    pub fn clean(&self, keep: bool) -> Removal {
+        let datasets = std::mem::take(&mut *self.journal());
+        let mut all = Removal::default();
+        for (path, dataset) in datasets {
+            if keep {
+                all.left.push(format!("{}: kept", path.display()));
+                continue;
+            }
+            let Removal { files, left } = dataset.remove();
+            all.files += files;
+            all.left.extend(left);
+        }
+        all
+    }
+
+    /// The directories of all datasets in the journal.
+    #[must_use]
+    pub fn paths(&self) -> Vec<PathBuf> {
+        self.journal().keys().cloned().collect()
+    }
+
+    fn inspect_target(&self, spec: &TargetSpec) -> Result<TargetFacts, TargetError> {
+        let place = self.roots.find(&spec.dir.path)?;
+        let space = place.stat_vfs()?;
+        check_space(spec, &space)?;
+        let dataset = self.dataset(&spec.dir)?;
+        let mut alignment = None;
+        if spec.direct {
+            let found = direct::alignment(&dataset, &spec.direct_blocks)?;
+            dataset.set_memory_alignment(found.memory);
+            alignment = Some(found);
+        }
+        Ok(self.facts(&dataset, &space, alignment))
+    }
+
+    fn facts(
+        &self,
+        dataset: &Dataset,
+        space: &StatVfs,
+        alignment: Option<DirectAlignment>,
+    ) -> TargetFacts {
+        let mount = self
+            .host
+            .mount_id(dataset.dir().as_fd())
+            .and_then(|id| self.host.mount(id));
+        let (fs_type, mount_source, mount_options) = mount
+            .map(|mount| (mount.fs_type, mount.source, mount.options))
+            .unwrap_or_default();
+        TargetFacts {
+            fs_type,
+            mount_source,
+            mount_options,
+            free_bytes: space.f_bavail.saturating_mul(space.f_frsize),
+            total_bytes: space.f_blocks.saturating_mul(space.f_frsize),
+            free_inodes: (space.f_files > 0).then_some(space.f_favail),
+            alignment,
+        }
+    }
+
+    /// The dataset, from the journal or made now.
+    fn dataset(&self, dir: &DatasetDir) -> Result<Arc<Dataset>, TargetError> {
+        let path = Dataset::path(dir).ok_or_else(|| TargetError::Name(dir.name.clone()))?;
+        if let Some(dataset) = self.journal().get(&path) {
+            dataset.check_campaign(&dir.campaign)?;
+            return Ok(Arc::clone(dataset));
+        }
+        let place = self.roots.find(&dir.path)?;
+        let dataset = Arc::new(Dataset::make(place, dir)?);
+        self.journal().insert(path, Arc::clone(&dataset));
+        Ok(dataset)
+    }
+
+    fn journal(&self) -> std::sync::MutexGuard<'_, BTreeMap<PathBuf, Arc<Dataset>>> {
+        self.datasets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn check_space(spec: &TargetSpec, space: &StatVfs) -> Result<(), TargetError> {
+    let path = || spec.dir.path.clone();
+    if !spec.writes {
+        return Ok(());
+    }
+    if space.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY) {
+        return Err(TargetError::ReadOnly { path: path() });
+    }
+    let free = space.f_bavail.saturating_mul(space.f_frsize);
+    if free < spec.bytes {
+        return Err(TargetError::Full {
+            path: path(),
+            needed: spec.bytes,
+            free,
+            user: user(),
+        });
+    }
+    if space.f_files > 0 && space.f_favail < spec.files {
+        return Err(TargetError::Inodes {
+            path: path(),
+            needed: spec.files,
+            free: space.f_favail,
+        });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

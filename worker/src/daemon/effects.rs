@@ -1,0 +1,289 @@
+//! What the machine decided, carried out. Nothing here blocks: what might is handed to a helper
+//! thread, and its answer comes back as an event.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use iofleet_shared::{
+    clock::monotonic_ns,
+    limits::{ARM_WITHIN, TARGET_CALL_WITHIN},
+    transport::CLOSE_DONE,
+    wire::{Refusal, RefusalKind, Removal},
+    work::{DatasetDir, TargetSpec, WorkerPlan},
+};
+use quinn::VarInt;
+use tokio::sync::mpsc;
+
+use super::{Daemon, Happening, helpers::NoAnswer};
+use crate::{
+    crew::{Crew, CrewEvent, CrewStatus},
+    host::CpuTimes,
+    machine::{Effect, Event, Ticket},
+};
+
+/// Events of a crew that may wait for the loop.
+const CREW_EVENTS_QUEUED: usize = 64;
+/// How long removal waits for a crew that closes its files.
+const CLOSED_WITHIN: Duration = Duration::from_secs(2);
+
+/// A crew, and what the daemon adds to its report.
+pub(super) struct CrewSlot {
+    pub(super) crew: Crew,
+    pub(super) cpu_at_t0: Option<CpuTimes>,
+}
+
+/// What arming on a helper thread yields.
+type ArmedCrew = (Crew, mpsc::Receiver<CrewEvent>, u64);
+
+impl Daemon {
+    pub(super) fn carry_out(&mut self, effect: Effect) {
+        match effect {
+            Effect::Send { peer, notice } => {
+                if let Some(link) = self.links.get(&peer) {
+                    link.notify(notice);
+                }
+            }
+            Effect::Inspect { ticket, spec } => self.inspect(ticket, spec),
+            Effect::Arm { ticket, plan } => self.arm(ticket, plan),
+            Effect::SetStart {
+                ticket,
+                t0_worker_ns,
+            } => {
+                if let Some(slot) = self.crews.get(&ticket) {
+                    slot.crew.set_start(t0_worker_ns);
+                }
+            }
+            Effect::CommitCrew { ticket } => {
+                if let Some(slot) = self.crews.get(&ticket) {
+                    slot.crew.commit();
+                }
+            }
+            Effect::Began { ticket } => {
+                let now = self.host.cpu_times();
+                if let Some(slot) = self.crews.get_mut(&ticket) {
+                    slot.cpu_at_t0 = now;
+                }
+            }
+            Effect::StopCrew { ticket } => {
+                if let Some(slot) = self.crews.get(&ticket) {
+                    slot.crew.stop();
+                }
+            }
+            Effect::DropCrew { ticket } => self.drop_crew(ticket),
+            Effect::SyncFs { ticket, dir } => self.sync_fs(ticket, dir),
+            Effect::Remove { ticket, dir } => self.remove(ticket, dir),
+            Effect::Clean { ticket, keep } => self.clean(ticket, keep),
+            Effect::Close { peer, reason } => {
+                if let Some(link) = self.links.get(&peer) {
+                    link.close(&reason);
+                }
+            }
+            Effect::CloseAll { reason } => {
+                self.endpoint
+                    .close(VarInt::from_u32(CLOSE_DONE), reason.as_bytes());
+            }
+            Effect::Exit => self.end = Some(Ok(())),
+        }
+    }
+
+    fn inspect(&self, ticket: Ticket, spec: TargetSpec) {
+        let path = spec.dir.path.clone();
+        let targets = Arc::clone(&self.targets);
+        let host = self.host.clone();
+        let answer = self
+            .helpers
+            .call(TARGET_CALL_WITHIN, move || targets.inspect(&spec));
+        self.report(async move {
+            let result = answer
+                .await
+                .unwrap_or_else(|why| Err(no_answer(&host, &path, &why)));
+            Happening::Event(Event::Inspected { ticket, result })
+        });
+    }
+
+    fn arm(&self, ticket: Ticket, plan: Box<WorkerPlan>) {
+        let path = plan.dir.path.clone();
+        let targets = Arc::clone(&self.targets);
+        let host = self.host.clone();
+        let clock = self.clock;
+        let answer = self
+            .helpers
+            .call(ARM_WITHIN, move || -> Result<ArmedCrew, Refusal> {
+                let began_ns = monotonic_ns();
+                let files = targets.open(&plan)?;
+                let (sender, events) = mpsc::channel(CREW_EVENTS_QUEUED);
+                let alignment = targets.memory_alignment(&plan.dir);
+                let crew =
+                    Crew::arm(&plan, files, clock, alignment, sender).map_err(|error| Refusal {
+                        kind: RefusalKind::Limit,
+                        point: None,
+                        text: error.to_string(),
+                    })?;
+                Ok((crew, events, monotonic_ns().saturating_sub(began_ns)))
+            });
+        let happenings = self.happenings.clone();
+        self.report(async move {
+            match answer
+                .await
+                .unwrap_or_else(|why| Err(no_answer(&host, &path, &why)))
+            {
+                Ok((crew, events, took_ns)) => {
+                    tokio::spawn(forward(ticket, events, happenings));
+                    let slot = CrewSlot {
+                        crew,
+                        cpu_at_t0: None,
+                    };
+                    Happening::CrewArmed {
+                        ticket,
+                        slot,
+                        took_ns,
+                    }
+                }
+                Err(refusal) => Happening::Event(Event::Armed {
+                    ticket,
+                    result: Err(refusal),
+                }),
+            }
+        });
+    }
+
+    /// Dropping a crew closes its files, which may block.
+    fn drop_crew(&mut self, ticket: Ticket) {
+        let Some(slot) = self.crews.remove(&ticket) else {
+            return;
+        };
+        let status = slot.crew.status(monotonic_ns());
+        self.last_status = CrewStatus {
+            threads: 0,
+            oldest_ns: 0,
+            ..status
+        };
+        let (sender, left) = std::sync::mpsc::channel();
+        let started = self.helpers.spawn(move || {
+            drop(slot);
+            let _ = sender.send(());
+        });
+        if let Err(error) = started {
+            tracing::error!("can't start a thread to close files: {error}");
+        }
+        self.leavers
+            .retain(|leaver| leaver.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty));
+        self.leavers.push(left);
+    }
+
+    fn sync_fs(&self, ticket: Ticket, dir: DatasetDir) {
+        let targets = Arc::clone(&self.targets);
+        let answer = self
+            .helpers
+            .call(TARGET_CALL_WITHIN, move || targets.sync_fs(&dir));
+        self.report(async move {
+            let took_ns = match answer.await {
+                Ok(Ok(took_ns)) => Some(took_ns),
+                Ok(Err(refusal)) => {
+                    tracing::warn!("{}", refusal.text);
+                    None
+                }
+                Err(why) => {
+                    tracing::warn!("flushing the target's file system: {why}");
+                    None
+                }
+            };
+            Happening::Event(Event::Synced { ticket, took_ns })
+        });
+    }
+
+    fn remove(&mut self, ticket: Ticket, dir: DatasetDir) {
+        let targets = Arc::clone(&self.targets);
+        let path = PathBuf::from(&dir.path);
+        let leavers = std::mem::take(&mut self.leavers);
+        self.removal(ticket, vec![path], move || {
+            wait_for(&leavers);
+            targets.remove(&dir)
+        });
+    }
+
+    fn clean(&mut self, ticket: Ticket, keep: bool) {
+        let targets = Arc::clone(&self.targets);
+        let paths = targets.paths();
+        let leavers = std::mem::take(&mut self.leavers);
+        self.removal(ticket, paths, move || {
+            wait_for(&leavers);
+            targets.clean(keep)
+        });
+    }
+
+    fn removal(
+        &self,
+        ticket: Ticket,
+        paths: Vec<PathBuf>,
+        work: impl FnOnce() -> Removal + Send + 'static,
+    ) {
+        let answer = self.helpers.call(ARM_WITHIN, work);
+        self.report(async move {
+            let removal = answer.await.unwrap_or_else(|why| {
+                let left = paths
+                    .iter()
+                    .map(|path| format!("{}: {why}", path.display()));
+                Removal {
+                    files: 0,
+                    left: left.collect(),
+                }
+            });
+            Happening::Event(Event::Removed { ticket, removal })
+        });
+    }
+
+    /// Brings an answer back into the loop.
+    fn report(&self, answer: impl Future<Output = Happening> + Send + 'static) {
+        let happenings = self.happenings.clone();
+        tokio::spawn(async move {
+            // A loop that has ended wants no answer.
+            let _ = happenings.send(answer.await).await;
+        });
+    }
+}
+
+fn wait_for(leavers: &[std::sync::mpsc::Receiver<()>]) {
+    for leaver in leavers {
+        // Too late, or gone without a word: files are removed all the same.
+        let _ = leaver.recv_timeout(CLOSED_WITHIN);
+    }
+}
+
+async fn forward(
+    ticket: Ticket,
+    mut events: mpsc::Receiver<CrewEvent>,
+    happenings: mpsc::Sender<Happening>,
+) {
+    while let Some(event) = events.recv().await {
+        if happenings
+            .send(Happening::Crew(ticket, event))
+            .await
+            .is_err()
+        {
+            return;
+        }
+    }
+}
+
+fn no_answer(host: &crate::host::Host, path: &str, why: &NoAnswer) -> Refusal {
+    let (kind, text) = match why {
+        NoAnswer::Late(within) => {
+            let mount = host.mount_of_path(path.as_ref()).map_or_else(
+                || path.to_owned(),
+                |mount| format!("{} ({})", mount.point.display(), mount.fs_type),
+            );
+            let seconds = within.as_secs();
+            let text = format!(
+                "the mount at {mount} does not answer: nothing came back within {seconds} s"
+            );
+            (RefusalKind::Target, text)
+        }
+        NoAnswer::Thread(_) => (RefusalKind::Limit, why.to_string()),
+        NoAnswer::Panicked => (RefusalKind::Internal, why.to_string()),
+    };
+    Refusal {
+        kind,
+        point: None,
+        text,
+    }
+}

@@ -1,0 +1,240 @@
+//! What can be wrong with a root or a target, in words that say what would be right.
+
+use std::{io, path::PathBuf};
+
+use iofleet_shared::wire::{Refusal, RefusalKind};
+use rustix::io::Errno;
+
+use crate::host::user;
+
+/// A root that the worker can't start with.
+#[derive(Debug, thiserror::Error)]
+pub enum RootError {
+    /// None was given.
+    #[error(
+        "no root: name at least one directory that this worker may touch, by --root PATH, \
+         IOFLEET_ROOT, or `roots = [\"/mnt/…\"]` in the configuration file"
+    )]
+    None,
+    /// It is not an absolute path without `..`.
+    #[error("root {0} must be an absolute path without `..`")]
+    NotAbsolute(PathBuf),
+    /// It can't be opened.
+    #[error("root {path} can't be opened as {}: {source}", user())]
+    Open {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Nothing is mounted there.
+    #[error(
+        "root {path} lies on the same device as its parent directory, so nothing seems to be \
+         mounted there, and the worker would fill the local disk: mount the file system, or allow \
+         this by `allow_local = true` in the configuration file or --allow-local"
+    )]
+    Local {
+        /// Which.
+        path: PathBuf,
+    },
+}
+
+/// Why a target can't be used as asked.
+#[derive(Debug, thiserror::Error)]
+pub enum TargetError {
+    /// The path is relative or has a NUL.
+    #[error("target.path {0:?} must be an absolute path")]
+    NotAbsolute(String),
+    /// The path goes up.
+    #[error("target.path {0} has a `..`: write the path without it")]
+    Up(String),
+    /// The path lies nowhere that the worker may touch.
+    #[error("target.path {path} does not lie under a root of this worker (its roots: {roots})")]
+    Outside {
+        /// Which.
+        path: String,
+        /// All roots.
+        roots: String,
+    },
+    /// The root is not as it was when the worker started.
+    #[error("{0}")]
+    Root(#[from] RootError),
+    /// A link on the way.
+    #[error("{link} in target.path is a symbolic link, which is not followed: write the real path")]
+    Symlink {
+        /// Which component.
+        link: String,
+    },
+    /// The parent is not there.
+    #[error(
+        "{missing} does not exist: only the last component of target.path {path} is created, since \
+         an unmounted file system must not fill the root disk; mount it, or create the directory"
+    )]
+    MissingParent {
+        /// The first component that is missing.
+        missing: String,
+        /// The target.
+        path: String,
+    },
+    /// Something else is in its place.
+    #[error("{0} is not a directory")]
+    NotDirectory(String),
+    /// Mounted read-only.
+    #[error("the file system of {path} is read-only")]
+    ReadOnly {
+        /// Where.
+        path: String,
+    },
+    /// The user may not.
+    #[error("can't {call} {path} as {}: permission denied", user())]
+    Permission {
+        /// What was tried.
+        call: &'static str,
+        /// On what.
+        path: String,
+    },
+    /// Too few bytes.
+    #[error(
+        "{path} is too full: the scenario's files take up to {}, and {} are free for {user}",
+        bytes(*needed), bytes(*free)
+    )]
+    Full {
+        /// Where.
+        path: String,
+        /// What the scenario needs.
+        needed: u64,
+        /// What is there.
+        free: u64,
+        /// For whom.
+        user: String,
+    },
+    /// Too few inodes.
+    #[error("{path} has too few free inodes: the scenario makes {needed} files, {free} are free")]
+    Inodes {
+        /// Where.
+        path: String,
+        /// What the scenario needs.
+        needed: u64,
+        /// What is there.
+        free: u64,
+    },
+    /// A name that is none.
+    #[error("{0:?} is not a plain file name")]
+    Name(String),
+    /// The dataset's directory has no mark.
+    #[error(
+        "{path} exists and has no mark of iofleet (.iofleet.json), so it is not touched: remove \
+         it, or choose another target.path"
+    )]
+    NoMark {
+        /// Which directory.
+        path: String,
+    },
+    /// The dataset is another campaign's.
+    #[error("{path} belongs to campaign {owner} and is not touched")]
+    Foreign {
+        /// Which directory.
+        path: String,
+        /// Whose it is.
+        owner: String,
+    },
+    /// No direct I/O at all.
+    #[error("the file system of {path} has no direct I/O: set direct = false")]
+    NoDirect {
+        /// Where.
+        path: String,
+    },
+    /// A block that direct I/O can't do.
+    #[error(
+        "a block of {block} B does not work with direct I/O on {path}: it must be a multiple of \
+         {alignment} B there (or set direct = false)"
+    )]
+    Alignment {
+        /// Where.
+        path: String,
+        /// Which block.
+        block: u64,
+        /// What it must be a multiple of.
+        alignment: u64,
+    },
+    /// A file that must be new is there.
+    #[error("{path} already exists and has {found} B, where a fresh file was to be created")]
+    Exists {
+        /// Which.
+        path: String,
+        /// Its length.
+        found: u64,
+    },
+    /// A file that must be there is not, or is too short.
+    #[error("{path} has {found} B, where the plan needs {needed} B of it")]
+    Short {
+        /// Which.
+        path: String,
+        /// Its length.
+        found: u64,
+        /// How much of it is needed.
+        needed: u64,
+    },
+    /// Not a regular file.
+    #[error("{path} is not a regular file")]
+    NotFile {
+        /// Which.
+        path: String,
+    },
+    /// Anything else that a call says.
+    #[error("can't {call} {path}: {source}")]
+    Call {
+        /// What was tried.
+        call: &'static str,
+        /// On what.
+        path: String,
+        /// What it said.
+        source: io::Error,
+    },
+}
+
+impl TargetError {
+    /// What a call's errno means.
+    pub(super) fn call(call: &'static str, path: String, errno: Errno) -> Self {
+        match errno {
+            Errno::ACCESS | Errno::PERM => Self::Permission { call, path },
+            Errno::ROFS => Self::ReadOnly { path },
+            Errno::LOOP => Self::Symlink { link: path },
+            Errno::NOTDIR => Self::NotDirectory(path),
+            _ => Self::Call {
+                call,
+                path,
+                source: errno.into(),
+            },
+        }
+    }
+}
+
+/// As the coordinator hears it.
+pub(super) fn refused(error: TargetError) -> Refusal {
+    Refusal {
+        kind: RefusalKind::Target,
+        point: None,
+        text: error.to_string(),
+    }
+}
+
+/// A number of bytes for people, to three digits.
+pub(super) fn bytes(count: u64) -> String {
+    const UNITS: [&str; 4] = ["B", "kB", "MB", "GB"];
+    let mut value = count as f64;
+    let mut unit = "TB";
+    for name in UNITS {
+        if value < 999.5 {
+            unit = name;
+            break;
+        }
+        value /= 1000.0;
+    }
+    let digits = match value {
+        v if unit == "B" || v >= 99.95 => 0,
+        v if v >= 9.995 => 1,
+        _ => 2,
+    };
+    format!("{value:.digits$} {unit}")
+}
