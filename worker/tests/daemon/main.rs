@@ -3,4 +3,5 @@
 
 mod life;
 mod points;
+mod process;
 mod support;
