@@ -88,6 +88,7 @@ impl Daemon {
                 }
             }
             Effect::CloseAll { reason } => {
+                self.owes_goodbye = !self.links.is_empty();
                 self.endpoint
                     .close(VarInt::from_u32(CLOSE_DONE), reason.as_bytes());
             }
