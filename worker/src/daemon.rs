@@ -158,6 +158,7 @@ pub async fn serve(
         supervisor,
         said: String::new(),
         beats: 0,
+        owes_goodbye: false,
         end: None,
     };
     supervisor.ready();
@@ -212,6 +213,8 @@ struct Daemon {
     /// What the supervisor was told last.
     said: String,
     beats: u64,
+    /// Coordinators were there when it began to end: the reason has to reach them.
+    owes_goodbye: bool,
     /// How it ends, once the machine says so.
     end: Option<Result<(), ServeError>>,
 }
@@ -250,7 +253,9 @@ impl Daemon {
             if let Some(end) = self.end.take() {
                 self.endpoint
                     .close(VarInt::from_u32(CLOSE_DONE), b"the worker has ended");
-                let _ = timeout(GOODBYE_WITHIN, self.endpoint.wait_idle()).await;
+                if self.owes_goodbye {
+                    let _ = timeout(GOODBYE_WITHIN, self.endpoint.wait_idle()).await;
+                }
                 return end;
             }
         }

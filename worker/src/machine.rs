@@ -81,6 +81,11 @@ pub enum Event {
         /// The outcome.
         result: Result<u64, Refusal>,
     },
+    /// The crew says to [`Effect::CommitCrew`] that T0 is past.
+    CommitLate {
+        /// The ticket by which the crew was armed.
+        ticket: Ticket,
+    },
     /// A final interval of a crew.
     Interval {
         /// The ticket by which the crew was armed.
@@ -317,6 +322,7 @@ impl Machine {
             Event::Gone { peer } => self.on_gone(peer, now_ns),
             Event::Inspected { ticket, result } => self.on_inspected(ticket, result),
             Event::Armed { ticket, result } => self.on_armed(ticket, result),
+            Event::CommitLate { ticket } => self.on_commit_late(ticket),
             Event::Interval { ticket, interval } => self.on_interval(ticket, interval),
             Event::Ended {
                 ticket,

@@ -26,6 +26,7 @@ use crate::{
 };
 
 pub use error::{RootError, TargetError};
+pub use roots::check_roots;
 
 use dataset::Dataset;
 use error::refused;

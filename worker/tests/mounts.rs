@@ -1,5 +1,10 @@
 //! Targets on mounts of the test's own: too small, read-only, gone. The test runs itself again in
 //! namespaces in which it may mount.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "what the tests share fails and speaks like a test"
+)]
 
 use std::{
     path::Path,

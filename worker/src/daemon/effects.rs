@@ -1,7 +1,11 @@
 //! What the machine decided, carried out. Nothing here blocks: what might is handed to a helper
 //! thread, and its answer comes back as an event.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::PathBuf,
+    sync::{Arc, mpsc::TryRecvError},
+    time::Duration,
+};
 
 use iofleet_shared::{
     clock::monotonic_ns,
@@ -22,13 +26,15 @@ use crate::{
 
 /// Events of a crew that may wait for the loop.
 const CREW_EVENTS_QUEUED: usize = 64;
-/// How long removal waits for a crew that closes its files.
+/// How long removal waits for a crew that leaves and closes its files.
 const CLOSED_WITHIN: Duration = Duration::from_secs(2);
 
 /// A crew, and what the daemon adds to its report.
 pub(super) struct CrewSlot {
     pub(super) crew: Crew,
     pub(super) cpu_at_t0: Option<CpuTimes>,
+    /// Closed when the crew's threads have left.
+    gone: std::sync::mpsc::Receiver<()>,
 }
 
 /// What arming on a helper thread yields.
@@ -53,8 +59,12 @@ impl Daemon {
                 }
             }
             Effect::CommitCrew { ticket } => {
-                if let Some(slot) = self.crews.get(&ticket) {
-                    slot.crew.commit();
+                if self
+                    .crews
+                    .get(&ticket)
+                    .is_some_and(|slot| !slot.crew.commit())
+                {
+                    self.handle(Event::CommitLate { ticket });
                 }
             }
             Effect::Began { ticket } => {
@@ -78,6 +88,7 @@ impl Daemon {
                 }
             }
             Effect::CloseAll { reason } => {
+                self.owes_goodbye = !self.links.is_empty();
                 self.endpoint
                     .close(VarInt::from_u32(CLOSE_DONE), reason.as_bytes());
             }
@@ -127,10 +138,12 @@ impl Daemon {
                 .unwrap_or_else(|why| Err(no_answer(&host, &path, &why)))
             {
                 Ok((crew, events, took_ns)) => {
-                    tokio::spawn(forward(ticket, events, happenings));
+                    let (present, gone) = std::sync::mpsc::channel();
+                    tokio::spawn(forward(ticket, events, happenings, present));
                     let slot = CrewSlot {
                         crew,
                         cpu_at_t0: None,
+                        gone,
                     };
                     Happening::CrewArmed {
                         ticket,
@@ -146,28 +159,29 @@ impl Daemon {
         });
     }
 
-    /// Dropping a crew closes its files, which may block.
+    /// The crew's threads leave and close their files, which may take as long as the mount does;
+    /// whoever removes files waits for that.
     fn drop_crew(&mut self, ticket: Ticket) {
-        let Some(slot) = self.crews.remove(&ticket) else {
+        let Some(CrewSlot {
+            crew,
+            cpu_at_t0: _,
+            gone,
+        }) = self.crews.remove(&ticket)
+        else {
             return;
         };
-        let status = slot.crew.status(monotonic_ns());
+        let status = crew.status(monotonic_ns());
         self.last_status = CrewStatus {
             threads: 0,
             oldest_ns: 0,
             ..status
         };
-        let (sender, left) = std::sync::mpsc::channel();
-        let started = self.helpers.spawn(move || {
-            drop(slot);
-            let _ = sender.send(());
-        });
-        if let Err(error) = started {
-            tracing::error!("can't start a thread to close files: {error}");
+        if let Err(error) = self.helpers.spawn(move || drop(crew)) {
+            tracing::error!("can't start a thread to let a crew go: {error}");
         }
         self.leavers
-            .retain(|leaver| leaver.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty));
-        self.leavers.push(left);
+            .retain(|leaver| leaver.try_recv() == Err(TryRecvError::Empty));
+        self.leavers.push(gone);
     }
 
     fn sync_fs(&self, ticket: Ticket, dir: DatasetDir) {
@@ -253,6 +267,7 @@ async fn forward(
     ticket: Ticket,
     mut events: mpsc::Receiver<CrewEvent>,
     happenings: mpsc::Sender<Happening>,
+    _present: std::sync::mpsc::Sender<()>,
 ) {
     while let Some(event) = events.recv().await {
         if happenings

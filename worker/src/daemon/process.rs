@@ -15,7 +15,7 @@ use quinn::Endpoint;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{DaemonConfig, ServeError, Supervisor, serve};
-use crate::target::RootError;
+use crate::target::{RootError, check_roots};
 
 /// What a daemon's process is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,10 +88,8 @@ fn control(config: ProcessConfig) -> Result<(), RunError> {
             keys,
             allow_local,
         } = config;
-        // Before the keys, since that is the first thing that a new installation lacks.
-        if roots.is_empty() {
-            return Err(ServeError::Root(RootError::None).into());
-        }
+        // Before the keys, since roots are the first thing that a new installation lacks.
+        check_roots(&roots).map_err(ServeError::from)?;
         let identity = Identity::load(&keys, Role::Worker)?;
         let endpoint = open(listen, &identity)?;
         let listen = endpoint.local_addr()?;

@@ -195,6 +195,14 @@ impl Machine {
         self.effects.push(Effect::CommitCrew { ticket });
     }
 
+    /// The daemon was held up for so long that its crew has gone without the commit.
+    pub(super) fn on_commit_late(&mut self, ticket: Ticket) {
+        if self.phase == Phase::Waiting && self.has_crew(ticket) {
+            let why = "T0 was past when the commit reached the threads".to_owned();
+            self.not_started(Trigger::Stop, why);
+        }
+    }
+
     /// T0 is now or was a moment ago.
     pub(super) fn on_t0(&mut self) {
         match self.phase {

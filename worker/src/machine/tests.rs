@@ -347,6 +347,7 @@ fn other_events(crew: Ticket) -> Vec<(&'static str, Event)> {
             },
         ),
         ("ended", ended(crew)),
+        ("commit late", Event::CommitLate { ticket: crew }),
         ("stale end", ended(Ticket(99))),
         (
             "stale armed",

@@ -42,14 +42,8 @@ pub(super) struct Place {
 
 impl Roots {
     pub(super) fn new(paths: &[PathBuf], allow_local: bool) -> Result<Self, RootError> {
-        if paths.is_empty() {
-            return Err(RootError::None);
-        }
+        check_roots(paths)?;
         for path in paths {
-            let ordinary = path.components().all(|part| part != Component::ParentDir);
-            if !path.is_absolute() || !ordinary {
-                return Err(RootError::NotAbsolute(path.clone()));
-            }
             open_root(path, allow_local)?;
         }
         Ok(Self {
@@ -122,6 +116,23 @@ impl Place {
         let fd = self.dir.as_ref().unwrap_or(&self.parent);
         rustix::fs::fstatvfs(fd)
             .map_err(|error| TargetError::call("ask for the space of", self.path.clone(), error))
+    }
+}
+
+/// Whether roots are named as they must be, whatever lies there.
+///
+/// # Errors
+/// When there is none, and on the first that is not an absolute path without `..`.
+pub fn check_roots(paths: &[PathBuf]) -> Result<(), RootError> {
+    if paths.is_empty() {
+        return Err(RootError::None);
+    }
+    let good = |path: &PathBuf| {
+        path.is_absolute() && path.components().all(|part| part != Component::ParentDir)
+    };
+    match paths.iter().find(|path| !good(path)) {
+        Some(path) => Err(RootError::NotAbsolute(path.clone())),
+        None => Ok(()),
     }
 }
 

@@ -9,10 +9,10 @@ use iofleet_shared::{
 use crate::support::{Daemon, LONG, dataset, plan, spec};
 
 fn refusal(notice: Notice) -> (RefusalKind, String) {
-    match notice {
-        Notice::Refused(refusal) => (refusal.kind, refusal.text),
-        other => panic!("{other:?}"),
-    }
+    let Notice::Refused(refusal) = notice else {
+        panic!("{notice:?}");
+    };
+    (refusal.kind, refusal.text)
 }
 
 #[tokio::test]

@@ -1,6 +1,12 @@
 //! The daemon as a coordinator sees it: real QUIC on loopback, real files, and a coordinator that
 //! follows a script.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "what the tests share fails like a test"
+)]
 
 mod life;
 mod points;
+mod process;
 mod support;

@@ -69,8 +69,8 @@ async fn a_write_by_size_is_what_the_files_say() {
         64
     );
     assert_eq!(
-        (report.intervals as usize, report.ticks as usize),
-        (intervals.len(), ticks.len())
+        (u64::from(report.intervals), report.ticks),
+        (intervals.len() as u64, ticks.len() as u64)
     );
     assert_eq!((report.t0_worker_ns, &report.sums), (t0, &None));
     // What the daemon adds.

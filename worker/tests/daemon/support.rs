@@ -63,7 +63,13 @@ impl Keys {
         }
     }
 
-    pub(crate) fn identity(&self, role: Role) -> Identity {
+    /// The authority's certificate, PEM.
+    pub(crate) fn authority(&self) -> &str {
+        &self.certificate
+    }
+
+    /// A certificate of that role and its key, PEM.
+    pub(crate) fn pair(&self, role: Role) -> (String, String) {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(vec![SERVER_NAME.to_owned()]).unwrap();
         params.extended_key_usages = vec![match role {
@@ -72,7 +78,11 @@ impl Keys {
         }];
         let issuer = Issuer::from_params(&self.authority, &self.key);
         let certificate = params.signed_by(&key, &issuer).unwrap().pem();
-        let key = key.serialize_pem();
+        (certificate, key.serialize_pem())
+    }
+
+    pub(crate) fn identity(&self, role: Role) -> Identity {
+        let (certificate, key) = self.pair(role);
         Identity::from_pem(&self.certificate, &certificate, &key, role).unwrap()
     }
 }
