@@ -11,7 +11,7 @@ pub struct Percent(u64);
 impl Percent {
     /// From millionths of the whole.
     #[must_use]
-    pub fn from_millionths(millionths: u64) -> Self {
+    pub const fn from_millionths(millionths: u64) -> Self {
         Self(millionths)
     }
 

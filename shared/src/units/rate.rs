@@ -11,7 +11,7 @@ pub struct Rate(u64);
 impl Rate {
     /// From bits per second.
     #[must_use]
-    pub fn from_bits_per_s(bits: u64) -> Self {
+    pub const fn from_bits_per_s(bits: u64) -> Self {
         Self(bits)
     }
 

@@ -11,7 +11,7 @@ pub struct Size(u64);
 impl Size {
     /// From a count of bytes.
     #[must_use]
-    pub fn from_bytes(bytes: u64) -> Self {
+    pub const fn from_bytes(bytes: u64) -> Self {
         Self(bytes)
     }
 

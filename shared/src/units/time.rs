@@ -11,7 +11,7 @@ pub struct Time(u64);
 impl Time {
     /// From nanoseconds.
     #[must_use]
-    pub fn from_ns(ns: u64) -> Self {
+    pub const fn from_ns(ns: u64) -> Self {
         Self(ns)
     }
 
