@@ -1,1 +1,4 @@
-//! Stub.
+//! Commands, one file each.
+
+pub mod plan;
+pub mod workload;

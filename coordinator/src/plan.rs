@@ -380,4 +380,4 @@ fn threads_of_fleet(threads: Threads, nodes: u32) -> Option<u32> {
 const SHARED_PREFIX: &str = "shared-";
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

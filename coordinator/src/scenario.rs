@@ -194,3 +194,6 @@ pub struct Params {
     /// `stuck_after`.
     pub stuck_after_ns: u64,
 }
+
+#[cfg(test)]
+mod tests;

@@ -19,7 +19,7 @@ pub(super) fn stages(file: &ScenarioFile, names: &[String], problems: &mut Probl
         if !stage.settings.contains_key(&KeyId::Op) {
             let text = "a stage without `op`";
             let help = "set op = \"write\" or op = \"read\"";
-            problems.push(Problem::at(&stage.origin, "stage", text).right(help));
+            problems.push(Problem::new(text).and(&stage.origin, "here").right(help));
         }
         if names[..place].contains(&names[place]) {
             let origin = stage
@@ -280,16 +280,13 @@ fn covered(pass: &[Draft<'_>], problems: &mut Problems) {
         Origin::Default => view.stage_origin().clone(),
         origin => origin,
     };
-    let path = match view.get(uncovered.key) {
-        Some(_) => view.path(uncovered.key),
-        None => "stage".to_owned(),
+    let problem = match view.get(uncovered.key) {
+        Some(_) if uncovered.key != KeyId::Op => {
+            Problem::at(&origin, view.path(uncovered.key), uncovered.text)
+        }
+        _ => Problem::new(uncovered.text).and(&origin, "here"),
     };
-    let path = if uncovered.key == KeyId::Op {
-        "stage".to_owned()
-    } else {
-        path
-    };
-    problems.push(Problem::at(&origin, path, uncovered.text).right(uncovered.help));
+    problems.push(problem.right(uncovered.help));
 }
 
 /// Intervals are counted in 32 bits, and each is a row of the results.

@@ -147,14 +147,8 @@ impl fmt::Display for Problem {
             write!(f, ": ")?;
         }
         match &self.key {
-            Some(key)
-                if self
-                    .argument
-                    .as_ref()
-                    .is_none_or(|argument| !argument.contains(key)) =>
-            {
-                write!(f, "{key}: {}", self.text)
-            }
+            // The argument names its key.
+            Some(key) if self.argument.is_none() => write!(f, "{key}: {}", self.text),
             _ => f.write_str(&self.text),
         }
     }

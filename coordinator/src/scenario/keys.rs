@@ -1,6 +1,8 @@
 //! The one table of keys. Scenario files, flags, help, the schema and the docs page all come from
 //! it; a key that is not in it does not exist.
 
+use std::sync::LazyLock;
+
 use iofleet_shared::{
     limits::{INTERVAL_NS_MIN, THREADS_MAX},
     units::{Size, Time},
@@ -128,14 +130,14 @@ impl Key {
 
     /// Its flag, without the dashes: `file-size`.
     #[must_use]
-    pub fn flag_name(&self) -> String {
-        self.name.replace('_', "-")
+    pub fn flag_name(&self) -> &'static str {
+        &SPELLINGS[self.id as usize].0
     }
 
     /// Its variable of the environment: `IOFLEET_FILE_SIZE`.
     #[must_use]
-    pub fn variable(&self) -> String {
-        format!("IOFLEET_{}", self.name.to_uppercase())
+    pub fn variable(&self) -> &'static str {
+        &SPELLINGS[self.id as usize].1
     }
 
     /// Its place and name: `workload.file_size`.
@@ -221,10 +223,21 @@ fn distance(left: &str, right: &str) -> usize {
     row[right.len()]
 }
 
+/// Flag and variable of each key.
+static SPELLINGS: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
+    let spell = |key: &Key| {
+        (
+            key.name.replace('_', "-"),
+            format!("IOFLEET_{}", key.name.to_uppercase()),
+        )
+    };
+    KEYS.iter().map(spell).collect()
+});
+
 /// Operations with one block of this size fit into one call of the kernel.
 const BLOCK_MAX: u64 = 1 << 30;
 /// Offsets in files are signed.
-const FILE_MAX: u64 = (1 << 63) - (1 << 30);
+const FILE_MAX: u64 = (1 << 63) - (1 << 40);
 const SECOND_NS: u64 = 1_000_000_000;
 const HOUR_NS: u64 = 3600 * SECOND_NS;
 const YEAR_NS: u64 = 8760 * HOUR_NS;
