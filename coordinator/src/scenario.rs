@@ -1,6 +1,57 @@
 //! Scenarios: the file as written, and its meaning as resolved.
+//!
+//! Text becomes a [`ScenarioFile`] (`file`: everything optional, every value with its place), the
+//! command line and the environment change it (`overrides`), and [`load`] works out what it means
+//! (`resolve`, `check`, `coverage`). One table of keys (`keys`) drives all of that, the flags and the
+//! documents (`docs`). Only `source` reads a file.
 
 use iofleet_shared::work::{EngineKind, Fsync, Layout, OpKind, Pattern};
+
+pub use canon::rate;
+pub use docs::{json_schema, key_table};
+pub use error::{Origin, ScenarioError};
+pub use file::ScenarioFile;
+pub use keys::{Effect, KEYS, Key, KeyId, Kind, Place};
+pub use overrides::Override;
+pub use source::Source;
+pub use value::Value;
+
+mod canon;
+mod check;
+pub(crate) mod coverage;
+mod docs;
+mod error;
+mod file;
+pub mod hosts;
+mod keys;
+mod overrides;
+mod resolve;
+mod source;
+mod value;
+pub mod words;
+
+/// Reads a scenario, changes it as the overrides say (the last wins), and works out its meaning.
+///
+/// # Errors
+/// When anything in it is wrong: all that can be found in one go, each at its place in the file or
+/// at its argument.
+pub fn load(
+    source: &Source,
+    overrides: &[Override],
+    context: &Context,
+) -> Result<Scenario, ScenarioError> {
+    resolve::load(source, overrides, context)
+}
+
+/// What a command says beside the scenario.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Context {
+    /// The fleet is started on this machine: neither workers nor a path are needed, and workers
+    /// that the scenario names are not used.
+    pub local: bool,
+    /// `--workers`, which wins over the scenario's.
+    pub workers_flag: Option<String>,
+}
 
 /// A scenario as resolved: nothing is optional that has a default.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,6 +104,22 @@ pub struct TargetConfig {
     /// Leave the files.
     pub keep: bool,
 }
+
+impl TargetConfig {
+    /// The path with its placeholders expanded for a node. All nodes have the role `client`.
+    #[must_use]
+    pub fn path_of(&self, node: &str) -> Option<String> {
+        let path = self.path.as_ref()?;
+        // A name with a slash in it would be another directory.
+        Some(
+            path.replace("{node}", &node.replace('/', "_"))
+                .replace("{role}", ROLE),
+        )
+    }
+}
+
+/// The role of nodes that were given none.
+const ROLE: &str = "client";
 
 /// One point: which stage, which sweep values, which repetition.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -127,3 +194,6 @@ pub struct Params {
     /// `stuck_after`.
     pub stuck_after_ns: u64,
 }
+
+#[cfg(test)]
+mod tests;

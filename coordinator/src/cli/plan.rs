@@ -1,0 +1,452 @@
+//! `iofleet plan`: says in words and numbers what a scenario would run. Asks no worker.
+
+use std::fmt::Write;
+
+use comfy_table::{CellAlignment, Table, presets};
+use iofleet_shared::{
+    units::{Size, Time, format_count, format_duration_ns, format_size},
+    work::{Fsync, Layout, OpKind, Pattern},
+};
+
+use crate::{
+    plan::{Plan, PointPlan},
+    scenario::{self, OnFault, PointSpec, Scenario, Threads},
+};
+
+/// What would run: question, fleet, target, stages in words, points, totals.
+#[must_use]
+pub fn describe(scenario: &Scenario, plan: &Plan) -> String {
+    let mut text = format!("Scenario {}", scenario.name);
+    if let Some(question) = &scenario.question {
+        let _ = write!(text, ": {question}");
+    }
+    text.push_str("\n\n");
+    text.push_str(&fleet(scenario, plan));
+    text.push_str("\nStages\n");
+    for point in one_of_each_stage(plan) {
+        let words = stage(&point.spec).replace('\n', "\n    ");
+        let _ = writeln!(text, "  {}: {words}", point.spec.stage);
+    }
+    text.push_str(&policy(plan));
+    let _ = writeln!(text, "\n{}", points(plan));
+    text.push_str(&totals(scenario, plan));
+    text
+}
+
+fn fleet(scenario: &Scenario, plan: &Plan) -> String {
+    let nodes = count(u64::from(plan.nodes), "node", "nodes");
+    let names: Vec<&str> = scenario
+        .fleet
+        .workers
+        .iter()
+        .map(|worker| worker.name.as_str())
+        .collect();
+    let mut text = match names.as_slice() {
+        [] => format!("Fleet    {nodes} on this machine\n"),
+        [names @ ..] if names.len() <= NAMES_MAX => {
+            format!("Fleet    {nodes}: {}\n", names.join(", "))
+        }
+        [first, .., last] => format!("Fleet    {nodes}: {first} … {last}\n"),
+        [one] => format!("Fleet    {nodes}: {one}\n"),
+    };
+    let path = scenario
+        .target
+        .path
+        .as_deref()
+        .unwrap_or("a fresh directory below this one");
+    let files = if scenario.target.keep {
+        "files are kept at the end"
+    } else {
+        "files are removed at the end"
+    };
+    let _ = writeln!(text, "Target   {path}; {files}");
+    if let Some(limit) = scenario.fleet.network_limit {
+        let _ = writeln!(
+            text,
+            "Network  at most {} in one direction",
+            scenario::rate(limit)
+        );
+    }
+    if let Some(speed) = scenario.fleet.link_speed {
+        let _ = writeln!(text, "Links    {} for each node", scenario::rate(speed));
+    }
+    text
+}
+
+/// The first point of each stage.
+fn one_of_each_stage(plan: &Plan) -> impl Iterator<Item = &PointPlan> {
+    plan.points.iter().take_while(|point| point.spec.group == 0)
+}
+
+/// What a stage does, in a sentence; swept keys are named instead of their value.
+fn stage(point: &PointSpec) -> String {
+    let params = &point.params;
+    let swept = |key: &str| point.swept.iter().any(|(swept, _)| swept == key);
+    let sized = |key: &str, bytes: u64| {
+        if swept(key) {
+            "the swept size".to_owned()
+        } else {
+            Size::from_bytes(bytes).to_string()
+        }
+    };
+    let size = sized("file_size", params.file_bytes);
+    let block = sized("block", params.block_bytes);
+    let threads = match params.threads {
+        _ if swept("threads") || swept("threads_per_node") => "each thread".to_owned(),
+        Threads::Fleet(1) => "one thread".to_owned(),
+        Threads::Fleet(threads) => format!("each of {threads} threads"),
+        Threads::PerNode(1) => "one thread on each node".to_owned(),
+        Threads::PerNode(threads) => format!("each of {threads} threads on each node"),
+    };
+    let verb = match (params.op, params.fresh) {
+        (OpKind::Read, _) => "reads",
+        (OpKind::Write, true) => "writes",
+        (OpKind::Write, false) => "rewrites",
+    };
+    let what = match params.layout {
+        _ if swept("layout") => format!("files of {size} in the layout that is swept"),
+        Layout::FilePerThread => format!("a file of its own of {size}"),
+        Layout::SharedFile => format!("its part of one shared file of {size}"),
+    };
+    let order = match params.pattern {
+        _ if swept("pattern") => "in the order that is swept",
+        Pattern::Sequential => "in ascending order",
+        Pattern::Random => "at random, with repetition",
+        Pattern::RandomOnce => "in random order without repetition",
+    };
+    let path = match params.direct {
+        _ if swept("direct") => "with direct I/O or not (swept)",
+        true => "with direct I/O",
+        false => "through the page cache",
+    };
+    let mut text = format!(
+        "{threads} {verb} {what} in blocks of {block},\n{order}, {path}; {}",
+        length(point)
+    );
+    if params.op == OpKind::Write {
+        text.push_str(match params.fsync {
+            _ if swept("fsync") => "; fsync as swept",
+            Fsync::End => "; fsync after its last operation",
+            Fsync::None => "; no fsync",
+            Fsync::Each => "; fsync after each operation",
+        });
+        text.push_str(if params.fresh {
+            "; files are made anew"
+        } else {
+            "; files stay"
+        });
+    }
+    text.push('.');
+    text
+}
+
+fn length(point: &PointSpec) -> String {
+    let params = &point.params;
+    let Some(duration_ns) = params.duration_ns else {
+        return match params.pattern {
+            Pattern::Random => "as many blocks as its share has".to_owned(),
+            Pattern::Sequential | Pattern::RandomOnce => "each block once".to_owned(),
+        };
+    };
+    let mut text = format!("for {}", Time::from_ns(duration_ns));
+    if point.swept.iter().any(|(key, _)| key == "duration") {
+        "for a time that is swept".clone_into(&mut text);
+    }
+    if params.ramp_ns > 0 {
+        let _ = write!(text, " after {} of warm-up", Time::from_ns(params.ramp_ns));
+    }
+    text.push_str(match (params.pattern, params.repeat_range) {
+        (Pattern::Random, true) => "",
+        (Pattern::Sequential | Pattern::RandomOnce, true) => {
+            ", again from the start when it comes to the end"
+        }
+        (Pattern::Random, false) => ", or for as many blocks as its share has",
+        (Pattern::Sequential | Pattern::RandomOnce, false) => ", or until it comes to the end",
+    });
+    text
+}
+
+/// What else holds for all points, where it is the same for all.
+fn policy(plan: &Plan) -> String {
+    let Some(first) = plan.points.first() else {
+        return String::new();
+    };
+    let params = &first.spec.params;
+    let same = |same: &dyn Fn(&PointSpec) -> bool| plan.points.iter().all(|p| same(&p.spec));
+    let mut text = String::new();
+    if same(&|point| point.params.on_fault == params.on_fault) {
+        text.push_str(match params.on_fault {
+            OnFault::Continue => "When a worker is lost, later points run without it.\n",
+            OnFault::Abort => "When a worker is lost, the campaign ends.\n",
+        });
+    }
+    if same(&|point| point.params.interval_ns == params.interval_ns)
+        && same(&|point| point.params.stuck_after_ns == params.stuck_after_ns)
+        && same(&|point| point.params.seed == params.seed)
+    {
+        let _ = writeln!(
+            text,
+            "The series has intervals of {}; an operation that takes longer than {} is given up; \
+             seed {}.",
+            Time::from_ns(params.interval_ns),
+            Time::from_ns(params.stuck_after_ns),
+            params.seed
+        );
+    }
+    text
+}
+
+fn points(plan: &Plan) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    let repeated = plan.points.iter().any(|point| point.spec.repeat > 0);
+    let mut header = vec!["point", "stage"];
+    if repeated {
+        header.push("repeat");
+    }
+    header.extend(["threads", "nodes", "swept", "bytes", "operations", "time"]);
+    table.set_header(header);
+    for point in &plan.points {
+        let spec = &point.spec;
+        let swept: Vec<String> = spec
+            .swept
+            .iter()
+            .filter(|(key, _)| key != "threads")
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
+        let mut row = vec![spec.index.to_string(), spec.stage.clone()];
+        if repeated {
+            row.push((spec.repeat + 1).to_string());
+        }
+        row.extend([
+            point.threads.to_string(),
+            point.active.len().to_string(),
+            if swept.is_empty() {
+                "–".to_owned()
+            } else {
+                swept.join(" ")
+            },
+            point.bytes.map_or_else(|| BY_TIME.to_owned(), format_size),
+            point.ops.map_or_else(|| BY_TIME.to_owned(), format_count),
+            time_ns(point).map_or_else(|| BY_SIZE.to_owned(), |ns| Time::from_ns(ns).to_string()),
+        ]);
+        table.add_row(row);
+    }
+    for (place, column) in table.column_iter_mut().enumerate() {
+        let left = place == 1 || column_is_swept(place, repeated);
+        column.set_cell_alignment(if left {
+            CellAlignment::Left
+        } else {
+            CellAlignment::Right
+        });
+    }
+    table
+}
+
+fn column_is_swept(place: usize, repeated: bool) -> bool {
+    place == if repeated { 5 } else { 4 }
+}
+
+/// Length of a point by time.
+fn time_ns(point: &PointPlan) -> Option<u64> {
+    let params = &point.spec.params;
+    params
+        .duration_ns
+        .map(|duration| duration.saturating_add(params.ramp_ns))
+}
+
+fn totals(scenario: &Scenario, plan: &Plan) -> String {
+    let by_time = plan
+        .points
+        .iter()
+        .filter(|point| point.bytes.is_none())
+        .count() as u64;
+    let by_size = plan.points.len() as u64 - by_time;
+    let mut text = format!(
+        "\n{}.\n",
+        count(plan.points.len() as u64, "point", "points")
+    );
+    if by_size > 0 {
+        let sum = |of: &dyn Fn(&PointPlan) -> Option<u64>| {
+            plan.points
+                .iter()
+                .filter_map(of)
+                .fold(0_u64, u64::saturating_add)
+        };
+        let bytes = |op| sum(&|point| point.bytes.filter(|_| point.spec.params.op == op));
+        let _ = writeln!(
+            text,
+            "{}: {} written, {} read, {}.",
+            if by_time > 0 { "By size" } else { "All in all" },
+            format_size(bytes(OpKind::Write)),
+            format_size(bytes(OpKind::Read)),
+            count(sum(&|point| point.ops), "operation", "operations")
+        );
+    }
+    if by_time > 0 {
+        let _ = writeln!(
+            text,
+            "{} by time; how much is moved is known once they ran.",
+            count(by_time, "point is", "points are")
+        );
+    }
+    let _ = writeln!(
+        text,
+        "Greatest space: {} in {}.",
+        format_size(plan.space_bytes),
+        count(plan.files, "file", "files")
+    );
+    text.push_str(&least_time(scenario, plan, by_size));
+    text
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "bytes over a rate above zero; what does not fit saturates"
+)]
+fn least_time(scenario: &Scenario, plan: &Plan, by_size: u64) -> String {
+    let timed = plan
+        .points
+        .iter()
+        .filter_map(time_ns)
+        .fold(0_u64, u64::saturating_add);
+    if by_size == 0 {
+        return format!(
+            "Least time: {}, and what lies between points.\n",
+            format_duration_ns(timed)
+        );
+    }
+    let Some(limit) = scenario.fleet.network_limit else {
+        let known = if timed > 0 {
+            format!("{} for the points by time, and ", format_duration_ns(timed))
+        } else {
+            String::new()
+        };
+        return format!(
+            "Least time: {known}as long as it takes for the {} by size; with a network limit \
+             (`--network-limit 400Gbit/s`) it could be told.\n",
+            if by_size == 1 { "point" } else { "points" }
+        );
+    };
+    let bytes: f64 = plan
+        .points
+        .iter()
+        .filter_map(|point| point.bytes)
+        .map(|b| b as f64)
+        .sum();
+    let moving = (bytes / limit * 1e9) as u64;
+    format!(
+        "Least time: {} at the network's limit, and what lies between points.\n",
+        format_duration_ns(timed.saturating_add(moving))
+    )
+}
+
+fn count(number: u64, one: &str, many: &str) -> String {
+    format!(
+        "{} {}",
+        format_count(number),
+        if number == 1 { one } else { many }
+    )
+}
+
+/// As many names of nodes are listed; of more, the first and the last.
+const NAMES_MAX: usize = 8;
+const BY_TIME: &str = "by time";
+const BY_SIZE: &str = "by size";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{Context, Source, load};
+
+    fn described(text: &str, nodes: u32, context: &Context) -> String {
+        let source = Source {
+            name: "s.toml".to_owned(),
+            text: text.to_owned(),
+        };
+        let scenario = load(&source, &[], context).unwrap();
+        let text = describe(&scenario, &Plan::new(&scenario, nodes).unwrap());
+        text.lines()
+            .map(str::trim_end)
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+
+    #[test]
+    fn a_ramp_by_size() {
+        let text = "name = \"ramp\"\nquestion = \"How fast?\"\n[fleet]\nworkers = \"client[01-02]\"\n\
+                    network_limit = \"8 Gbit/s\"\n[target]\npath = \"/mnt/x\"\n[workload]\n\
+                    file_size = \"1 GiB\"\n[sweep]\nthreads = [1, 2, 4]\n";
+        insta::assert_snapshot!(described(text, 2, &Context::default()), @r"
+    Scenario ramp: How fast?
+
+    Fleet    2 nodes: client01, client02
+    Target   /mnt/x; files are removed at the end
+    Network  at most 8 Gbit/s in one direction
+
+    Stages
+      write: each thread writes a file of its own of 1 GiB in blocks of 1 MiB,
+        in ascending order, with direct I/O; each block once; fsync after its last operation; files are made anew.
+      read: each thread reads a file of its own of 1 GiB in blocks of 1 MiB,
+        in ascending order, with direct I/O; each block once.
+    When a worker is lost, later points run without it.
+    The series has intervals of 1 s; an operation that takes longer than 60 s is given up; seed 1.
+
+     point  stage  threads  nodes  swept  bytes  operations     time
+         0  write        1      1  –      1 GiB       1,024  by size
+         1  read         1      1  –      1 GiB       1,024  by size
+         2  write        2      2  –      2 GiB       2,048  by size
+         3  read         2      2  –      2 GiB       2,048  by size
+         4  write        4      2  –      4 GiB       4,096  by size
+         5  read         4      2  –      4 GiB       4,096  by size
+
+    6 points.
+    All in all: 7 GiB written, 7 GiB read, 14,336 operations.
+    Greatest space: 4 GiB in 4 files.
+    Least time: 15.0 s at the network's limit, and what lies between points.
+    ");
+    }
+
+    #[test]
+    fn points_by_time_with_repetitions() {
+        let text = "[workload]\nfile_size = \"64 MiB\"\nthreads = 2\nlayout = \"shared-file\"\n\
+                    [target]\nkeep = true\n[sweep]\nblock = [\"4 KiB\", \"1 MiB\"]\nrepeat = 2\n\
+                    [[stage]]\nop = \"write\"\nfsync = \"none\"\n[[stage]]\nop = \"read\"\n\
+                    duration = \"10 s\"\nramp = \"2 s\"\npattern = \"random\"\ndirect = false\n";
+        let local = Context {
+            local: true,
+            workers_flag: None,
+        };
+        insta::assert_snapshot!(described(text, 1, &local), @r"
+    Scenario s
+
+    Fleet    1 node on this machine
+    Target   a fresh directory below this one; files are kept at the end
+
+    Stages
+      write: each of 2 threads writes its part of one shared file of 64 MiB in blocks of the swept size,
+        in ascending order, with direct I/O; each block once; no fsync; files are made anew.
+      read: each of 2 threads reads its part of one shared file of 64 MiB in blocks of the swept size,
+        at random, with repetition, through the page cache; for 10 s after 2 s of warm-up.
+    When a worker is lost, later points run without it.
+    The series has intervals of 1 s; an operation that takes longer than 60 s is given up; seed 1.
+
+     point  stage  repeat  threads  nodes  swept          bytes  operations     time
+         0  write       1        2      1  block=4 KiB   64 MiB      16,384  by size
+         1  read        1        2      1  block=4 KiB  by time     by time     12 s
+         2  write       2        2      1  block=4 KiB   64 MiB      16,384  by size
+         3  read        2        2      1  block=4 KiB  by time     by time     12 s
+         4  write       1        2      1  block=1 MiB   64 MiB          64  by size
+         5  read        1        2      1  block=1 MiB  by time     by time     12 s
+         6  write       2        2      1  block=1 MiB   64 MiB          64  by size
+         7  read        2        2      1  block=1 MiB  by time     by time     12 s
+
+    8 points.
+    By size: 256 MiB written, 0 B read, 32,896 operations.
+    4 points are by time; how much is moved is known once they ran.
+    Greatest space: 64 MiB in 1 file.
+    Least time: 48.0 s for the points by time, and as long as it takes for the points by size; with a network limit (`--network-limit 400Gbit/s`) it could be told.
+    ");
+    }
+}

@@ -1,0 +1,128 @@
+//! The JSON schema of scenario files and the key table of the docs page, from the table of keys.
+
+use iofleet_shared::units::{Rate, Size, Time};
+use serde_json::{Map, Value as Json, json};
+
+use super::{
+    keys::{KEYS, Key, Kind, Place},
+    value::{self, Value},
+};
+
+/// The schema of scenario files (as JSON: TOML has the same shapes).
+#[must_use]
+pub fn json_schema() -> Json {
+    let top = |key: &Key| key.place == Place::Top;
+    let mut properties = properties(top);
+    for place in [Place::Fleet, Place::Target, Place::Workload] {
+        let section = object(self::properties(|key| key.place == place));
+        properties.insert(place.section().unwrap_or_default().to_owned(), section);
+    }
+    let mut sweep = self::properties(|key| key.place == Place::Sweep);
+    for key in KEYS.iter().filter(|key| key.place == Place::Workload) {
+        let list = json!({
+            "type": "array",
+            "minItems": 1,
+            "uniqueItems": true,
+            "items": schema_of(key),
+        });
+        sweep.insert(key.name.to_owned(), list);
+    }
+    properties.insert("sweep".to_owned(), object(sweep));
+    let mut stage = object(self::properties(|key| {
+        matches!(key.place, Place::Stage | Place::Workload)
+    }));
+    stage["required"] = json!(["op"]);
+    properties.insert(
+        "stage".to_owned(),
+        json!({ "type": "array", "items": stage }),
+    );
+    let mut schema = object(properties);
+    schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
+    schema["title"] = json!("Scenario of iofleet");
+    schema
+}
+
+/// The key table of the docs page, in Markdown.
+#[must_use]
+pub fn key_table() -> String {
+    let mut text =
+        String::from("| key | flag | legal | default | what it does |\n|---|---|---|---|---|\n");
+    for key in KEYS {
+        let path = match key.place {
+            Place::Workload => format!("`{}`", key.name),
+            Place::Top | Place::Fleet | Place::Target | Place::Sweep | Place::Stage => {
+                format!("`{}`", key.path())
+            }
+        };
+        let flag = if key.flag {
+            format!("`--{}`", key.flag_name())
+        } else {
+            String::new()
+        };
+        let legal = match key.kind {
+            Kind::Choice(words) => words
+                .iter()
+                .map(|word| format!("`{word}`"))
+                .collect::<Vec<_>>()
+                .join(", "),
+            _ => key.legal(),
+        };
+        let default = match key.default {
+            Some(default) => format!("`{default}`"),
+            None => key.otherwise.to_owned(),
+        };
+        text.push_str(&format!(
+            "| {path} | {flag} | {legal} | {default} | {} |\n",
+            key.help
+        ));
+    }
+    text
+}
+
+fn properties(wanted: impl Fn(&Key) -> bool) -> Map<String, Json> {
+    KEYS.iter()
+        .filter(|key| wanted(key))
+        .map(|key| (key.name.to_owned(), schema_of(key)))
+        .collect()
+}
+
+fn object(properties: Map<String, Json>) -> Json {
+    json!({ "type": "object", "additionalProperties": false, "properties": properties })
+}
+
+fn schema_of(key: &Key) -> Json {
+    let mut schema = match key.kind {
+        Kind::Count(least, most) => {
+            json!({ "type": "integer", "minimum": least, "maximum": most })
+        }
+        Kind::Integer => json!({ "type": "integer", "minimum": 0 }),
+        Kind::Size(..) => quantity(Size::units()),
+        Kind::Time(..) => quantity(Time::units()),
+        Kind::Rate => quantity(Rate::units()),
+        Kind::Flag => json!({ "type": "boolean" }),
+        Kind::Choice(words) => json!({ "enum": words }),
+        Kind::StageName => json!({ "type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$" }),
+        Kind::Path => json!({ "type": "string", "pattern": "^/" }),
+        Kind::Text | Kind::Hosts => json!({ "type": "string" }),
+    };
+    schema["description"] = json!(key.help);
+    if let Some(default) = value::default(key) {
+        schema["default"] = match default {
+            Value::Count(count) => json!(count),
+            Value::Integer(number) => json!(number),
+            Value::Flag(flag) => json!(flag),
+            Value::Size(_)
+            | Value::Time(_)
+            | Value::Rate(_)
+            | Value::Choice(_)
+            | Value::Text(_) => json!(default.to_string()),
+        };
+    }
+    schema
+}
+
+fn quantity(units: impl Iterator<Item = &'static str>) -> Json {
+    let units: Vec<&str> = units.collect();
+    let pattern = format!("^\\s*[0-9]+(\\.[0-9]+)?\\s*({})\\s*$", units.join("|"));
+    json!({ "type": "string", "pattern": pattern })
+}
