@@ -250,10 +250,6 @@ fn hash(digit: u64, key: u64) -> u64 {
 }
 
 #[inline]
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "the upper half of 128 bits"
-)]
 fn high_product(a: u64, b: u64) -> u64 {
     ((u128::from(a) * u128::from(b)) >> 64) as u64
 }

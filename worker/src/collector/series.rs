@@ -277,7 +277,7 @@ pub fn sums_of(ticks: &[Tick]) -> Option<(u64, u64)> {
     let sum = |part: fn(&Tick) -> u64, units: u64| {
         let sum: u128 = ticks.iter().map(|tick| u128::from(part(tick))).sum();
         let units = u128::from(units);
-        (sum % units == 0)
+        sum.is_multiple_of(units)
             .then(|| u64::try_from(sum / units).ok())
             .flatten()
     };

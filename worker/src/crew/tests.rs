@@ -104,7 +104,7 @@ impl Outcome {
         assert_eq!(report.sums, None);
         assert!((0..).zip(intervals).all(|(k, interval)| interval.k == k));
         assert_eq!(report.intervals as usize, intervals.len());
-        assert_eq!(report.ticks as usize, ticks.len());
+        assert_eq!(report.ticks, ticks.len() as u64);
         let threads = &report.threads;
         let bytes: u64 = threads.iter().map(|t| t.bytes + t.ramp_bytes).sum();
         let ops: u64 = threads.iter().map(|t| t.ops + t.ramp_ops).sum();

@@ -14,7 +14,7 @@ use crate::stamp::Clock;
 
 /// One step of a script.
 #[derive(Debug)]
-pub enum Step {
+pub(crate) enum Step {
     /// Time goes on by this much and the block has moved.
     Moves(u64),
     /// The same in several goes.

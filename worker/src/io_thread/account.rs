@@ -142,7 +142,7 @@ impl Account {
         let completed = ops + ramp.ops > 0;
         let last = self
             .flush
-            .map_or(self.recorder.last_end(), |flush| flush.end);
+            .map_or_else(|| self.recorder.last_end(), |flush| flush.end);
         let in_first = stuck.filter(|_| self.issued == 0).map(|call| call.start);
         ThreadReport {
             thread,
@@ -162,7 +162,7 @@ impl Account {
             ended_ns: completed.then_some(last.cast_signed()),
             busy_end_ns: completed.then(|| {
                 self.busy_end
-                    .unwrap_or(self.recorder.last_end())
+                    .unwrap_or_else(|| self.recorder.last_end())
                     .cast_signed()
             }),
             fsync_ns: self.flush.map(|flush| flush.end - flush.start),

@@ -195,12 +195,8 @@ fn map_of(blocks: &Blocks) -> Vec<u64> {
 }
 
 #[inline]
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "a word of a map that is in memory"
-)]
 fn word_of(number: u64) -> usize {
-    (number / 64) as usize
+    usize::try_from(number / 64).unwrap_or(usize::MAX)
 }
 
 #[inline]

@@ -80,7 +80,7 @@ fn entry(k: u32, bytes: u64, ops: u64, errors: u64) -> Counters {
 #[test]
 fn an_operation_across_both_edges_of_a_tick_is_shared_by_time() {
     let mut bench = Bench::new(1_000 * MS, 0);
-    bench.op(1 * MS, 2 * MS, 1_000);
+    bench.op(MS, 2 * MS, 1_000);
     // From 8 to 28 ms: 2 ms in tick 0, 10 in tick 1, 8 in tick 2.
     bench.op(8 * MS, 28 * MS, 1_000);
     bench.op(28 * MS, 29 * MS, 1_000);
