@@ -81,10 +81,23 @@ impl Collector {
         events: Sender<CrewEvent>,
     ) -> Self {
         let series = Series::new(members.len());
-        let gathered = |member| Gathered { member, watchdog: Watchdog::default(), account: None };
+        let gathered = |member| Gathered {
+            member,
+            watchdog: Watchdog::default(),
+            account: None,
+        };
         let members = members.into_iter().map(gathered).collect();
         let outbox = VecDeque::new();
-        Self { plan, control, clock, events, members, series, outbox, last_look_ns: 0 }
+        Self {
+            plan,
+            control,
+            clock,
+            events,
+            members,
+            series,
+            outbox,
+            last_look_ns: 0,
+        }
     }
 
     /// Gathers to the end. Returns at once when the crew is dismissed.
@@ -122,7 +135,10 @@ impl Collector {
             passed = passed.min(gathered.look(at, &mut self.series, since_last));
         }
         self.give_up(timeline, now);
-        let is_end = self.members.iter().all(|gathered| gathered.account.is_some());
+        let is_end = self
+            .members
+            .iter()
+            .all(|gathered| gathered.account.is_some());
         if !is_end && passed != u32::MAX {
             while let Some(interval) = self.series.next_before(passed) {
                 self.outbox.push_back(interval);
@@ -135,9 +151,10 @@ impl Collector {
     /// Gives up the threads that never return, once nobody else is at work.
     fn give_up(&mut self, timeline: &Timeline, now: u64) {
         let stuck_after = self.plan.stuck_after_ns;
-        let waits_for_stuck = self.members.iter().all(|gathered| {
-            gathered.account.is_some() || gathered.watchdog.is_stuck(stuck_after)
-        });
+        let waits_for_stuck = self
+            .members
+            .iter()
+            .all(|gathered| gathered.account.is_some() || gathered.watchdog.is_stuck(stuck_after));
         if !waits_for_stuck {
             return;
         }
@@ -150,8 +167,10 @@ impl Collector {
             if let Whereabouts::InCall(since) = seen
                 && let Some(taken) = gathered.member.watch.take(seen)
             {
-                let call =
-                    Issued { start: timeline.after_t0(since), end: timeline.after_t0(now) };
+                let call = Issued {
+                    start: timeline.after_t0(since),
+                    end: timeline.after_t0(now),
+                };
                 gathered.close(at, &mut self.series, taken, Some(call));
             }
         }
@@ -181,7 +200,13 @@ impl Collector {
         let errors = self.errors();
         let intervals = self.series.intervals();
         let totals = self.totals();
-        let Self { plan, clock, events, series, .. } = self;
+        let Self {
+            plan,
+            clock,
+            events,
+            series,
+            ..
+        } = self;
         let ticks = series.into_ticks();
         let sums = sums.or_else(|| {
             let Totals { bytes, ops, .. } = totals;
@@ -208,20 +233,29 @@ impl Collector {
         let mut sums = None;
         let mut reports = Vec::with_capacity(self.members.len());
         for (at, (gathered, plan)) in self.members.iter().zip(&self.plan.threads).enumerate() {
-            let Some((account, stuck)) = &gathered.account else { continue };
-            let differs = doubt(account, *stuck)
-                .or_else(|| self.series.differs_from(at, totals_of(account)));
+            let Some((account, stuck)) = &gathered.account else {
+                continue;
+            };
+            let differs =
+                doubt(account, *stuck).or_else(|| self.series.differs_from(at, totals_of(account)));
             if let Some(differs) = differs {
                 sums.get_or_insert_with(|| format!("thread {}: {differs}", plan.thread));
             }
             reports.push(account.report(plan.thread, gathered.member.open_ns, *stuck));
         }
-        (reports, sums.or_else(|| self.series.node_differs_from(self.totals())))
+        (
+            reports,
+            sums.or_else(|| self.series.node_differs_from(self.totals())),
+        )
     }
 
     fn totals(&self) -> Totals {
         let mut totals = Totals::default();
-        for (account, _) in self.members.iter().filter_map(|gathered| gathered.account.as_ref()) {
+        for (account, _) in self
+            .members
+            .iter()
+            .filter_map(|gathered| gathered.account.as_ref())
+        {
             totals.add(totals_of(account));
         }
         totals
@@ -231,7 +265,9 @@ impl Collector {
     fn errors(&self) -> Vec<ErrorCount> {
         let mut kinds: BTreeMap<(Call, i32), (u64, ErrorCount)> = BTreeMap::new();
         for (gathered, thread) in self.members.iter().zip(&self.plan.threads) {
-            let Some((account, _)) = &gathered.account else { continue };
+            let Some((account, _)) = &gathered.account else {
+                continue;
+            };
             for kind in account.recorder.failures().kinds() {
                 let one = ErrorCount {
                     op: self.plan.op,
@@ -265,10 +301,9 @@ impl Gathered {
             return u32::MAX;
         }
         let seen = self.member.watch.whereabouts();
-        if let Some(taken) =
-            Some(seen).filter(|seen| *seen == Whereabouts::Ended).and_then(|seen| {
-                self.member.watch.take(seen)
-            })
+        if let Some(taken) = Some(seen)
+            .filter(|seen| *seen == Whereabouts::Ended)
+            .and_then(|seen| self.member.watch.take(seen))
         {
             self.close(at, series, taken, None);
             return u32::MAX;
@@ -306,7 +341,11 @@ impl Gathered {
         stuck: Option<Issued>,
     ) {
         self.drain(at, series);
-        let Rest { counters, tick, latency } = account.recorder.close();
+        let Rest {
+            counters,
+            tick,
+            latency,
+        } = account.recorder.close();
         if let Some(entry) = counters {
             series.counters(at, entry);
         }
@@ -334,12 +373,23 @@ fn doubt(account: &Account, stuck: Option<Issued>) -> Option<String> {
     match account.recorder.lost() {
         0 if account.is_complete() || stuck.is_some() => None,
         0 => Some("it ended by a panic".to_owned()),
-        lost => Some(format!("{lost} entries of its queues were not fetched in time and are lost")),
+        lost => Some(format!(
+            "{lost} entries of its queues were not fetched in time and are lost"
+        )),
     }
 }
 
 fn merge_errors(all: &mut ErrorCount, one: &ErrorCount, one_is_earlier: bool) {
-    let ErrorCount { op: _, call: _, errno: _, count, file, offset, sum_ns, max_ns } = one;
+    let ErrorCount {
+        op: _,
+        call: _,
+        errno: _,
+        count,
+        file,
+        offset,
+        sum_ns,
+        max_ns,
+    } = one;
     all.count += count;
     all.sum_ns += sum_ns;
     all.max_ns = all.max_ns.max(*max_ns);

@@ -4,8 +4,6 @@
 //! owns the thread's buffer and its hold of the file, and counts nothing: what happened comes back
 //! with each transfer.
 
-use iofleet_shared::work::OpKind;
-
 pub use sync::{SyncRead, SyncWrite};
 
 #[cfg(test)]
@@ -110,17 +108,4 @@ pub enum AnyEngine {
     /// Follows a test's script.
     #[cfg(test)]
     Scripted(scripted::Scripted),
-}
-
-impl AnyEngine {
-    /// What its transfers are.
-    #[must_use]
-    pub fn op(&self) -> OpKind {
-        match self {
-            Self::SyncRead(_) => OpKind::Read,
-            Self::SyncWrite(_) | Self::SyncWriteEach(_) => OpKind::Write,
-            #[cfg(test)]
-            Self::Scripted(_) => OpKind::Read,
-        }
-    }
 }

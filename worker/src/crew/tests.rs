@@ -1,0 +1,487 @@
+use std::{
+    fs,
+    os::unix::fs::FileExt,
+    path::Path,
+    sync::{atomic::AtomicU64, mpsc},
+};
+
+use iofleet_shared::{
+    clock::monotonic_ns,
+    ids::PointId,
+    limits::TICK_NS,
+    stats::{BYTE_UNITS, OP_UNITS, ThreadEnd, Written},
+    work::{DatasetDir, Extent, Pattern},
+};
+
+use super::*;
+use crate::engine::scripted::{Scripted, Step};
+
+const MS: u64 = 1_000_000;
+const BLOCK: u64 = 4_096;
+
+fn plan(threads: u32, blocks: u64) -> WorkerPlan {
+    let thread = |thread| ThreadPlan {
+        thread,
+        file: format!("f{thread}"),
+        extents: vec![Extent {
+            offset: 0,
+            length: blocks * BLOCK,
+        }],
+        operations: blocks,
+        seed: u64::from(thread),
+    };
+    WorkerPlan {
+        point: PointId {
+            index: 3,
+            attempt: 0,
+        },
+        dir: DatasetDir {
+            path: "/x".into(),
+            name: "d".into(),
+            campaign: "c".into(),
+        },
+        remove: vec![],
+        op: OpKind::Write,
+        engine: EngineKind::Sync,
+        pattern: Pattern::Sequential,
+        block_bytes: BLOCK,
+        direct: false,
+        fsync: Fsync::End,
+        create: true,
+        amount: Amount::Share,
+        ramp_ns: 0,
+        interval_ns: 10 * MS,
+        stuck_after_ns: 60_000 * MS,
+        threads: (0..threads).map(thread).collect(),
+    }
+}
+
+fn files(dir: &Path, plan: &WorkerPlan) -> Vec<OpenedFile> {
+    let mut options = fs::OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    let open = |thread: &ThreadPlan| OpenedFile {
+        file: Arc::new(options.open(dir.join(&thread.file)).unwrap()),
+        open_ns: 11,
+    };
+    plan.threads.iter().map(open).collect()
+}
+
+/// What came of a crew, with the sums that must agree checked.
+struct Outcome {
+    intervals: Vec<NodeInterval>,
+    ticks: Vec<Tick>,
+    report: PointReport,
+}
+
+fn outcome(mut events: mpsc_tokio::Receiver<CrewEvent>) -> Outcome {
+    let mut intervals = Vec::new();
+    loop {
+        match events.blocking_recv().expect("an end before the channel's") {
+            CrewEvent::Interval(interval) => intervals.push(interval),
+            CrewEvent::Ended { ticks, report } => {
+                assert!(events.blocking_recv().is_none(), "nothing follows the end");
+                let outcome = Outcome {
+                    intervals,
+                    ticks,
+                    report: *report,
+                };
+                outcome.check();
+                return outcome;
+            }
+        }
+    }
+}
+
+use tokio::sync::mpsc as mpsc_tokio;
+
+impl Outcome {
+    fn check(&self) {
+        let Self {
+            intervals,
+            ticks,
+            report,
+        } = self;
+        assert_eq!(report.sums, None);
+        assert!((0..).zip(intervals).all(|(k, interval)| interval.k == k));
+        assert_eq!(report.intervals as usize, intervals.len());
+        assert_eq!(report.ticks, ticks.len() as u64);
+        let threads = &report.threads;
+        let bytes: u64 = threads.iter().map(|t| t.bytes + t.ramp_bytes).sum();
+        let ops: u64 = threads.iter().map(|t| t.ops + t.ramp_ops).sum();
+        let errors: u64 = threads.iter().map(|t| t.errors + t.ramp_errors).sum();
+        assert_eq!(intervals.iter().map(|i| i.bytes).sum::<u64>(), bytes);
+        assert_eq!(intervals.iter().map(|i| i.ops).sum::<u64>(), ops);
+        assert_eq!(intervals.iter().map(|i| i.errors).sum::<u64>(), errors);
+        assert_eq!(report.errors.iter().map(|e| e.count).sum::<u64>(), errors);
+        let sum = |part: fn(&Tick) -> u64| ticks.iter().map(|t| u128::from(part(t))).sum::<u128>();
+        assert_eq!(sum(|t| t.bytes), u128::from(bytes) * u128::from(BYTE_UNITS));
+        assert_eq!(sum(|t| t.ops), u128::from(ops) * u128::from(OP_UNITS));
+        let threads = threads.len() as u64;
+        assert!(ticks.iter().all(|t| t.busy_ns <= threads * TICK_NS));
+        // Each interval belongs to one group of latencies.
+        let grouped: u32 = intervals.iter().map(|i| i.latency_intervals).sum();
+        assert_eq!(grouped, report.intervals);
+    }
+
+    fn latencies(&self) -> u64 {
+        self.intervals
+            .iter()
+            .map(|interval| interval.latency.count)
+            .sum()
+    }
+}
+
+fn start(crew: &Crew) {
+    crew.commit();
+    crew.set_start(monotonic_ns() + MS);
+}
+
+fn arm(plan: &WorkerPlan, dir: &Path) -> (Crew, mpsc_tokio::Receiver<CrewEvent>) {
+    let (send, events) = mpsc_tokio::channel(4);
+    let crew = Crew::arm(plan, files(dir, plan), StampClock::calibrate(), 512, send).unwrap();
+    (crew, events)
+}
+
+#[test]
+fn a_write_by_size_fills_its_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let plan = plan(4, 64);
+    let (crew, events) = arm(&plan, dir.path());
+    assert_eq!(crew.status(0).threads, 4);
+    start(&crew);
+    let outcome = outcome(events);
+    assert_eq!(outcome.report.point, plan.point);
+    assert_eq!(outcome.latencies(), 4 * 64);
+    let mut contents = Vec::new();
+    for (thread, report) in plan.threads.iter().zip(&outcome.report.threads) {
+        let path = dir.path().join(&thread.file);
+        assert_eq!(report.bytes, fs::metadata(&path).unwrap().len());
+        assert_eq!((report.end, report.ops), (ThreadEnd::Finished, 64));
+        assert_eq!((&report.written, report.open_ns), (&Written::All, 11));
+        assert_eq!(report.passes_milli, 1_000);
+        assert!(report.fsync_ns.is_some() && report.ended_ns > report.busy_end_ns);
+        assert!(report.first_issue_ns.unwrap() >= 0);
+        contents.push(fs::read(path).unwrap());
+    }
+    contents.dedup();
+    assert_eq!(contents.len(), 4, "threads write different data");
+    let status = crew.status(monotonic_ns());
+    assert_eq!(
+        status,
+        CrewStatus {
+            threads: 0,
+            bytes: 4 * 64 * BLOCK,
+            oldest_ns: 0
+        }
+    );
+}
+
+#[test]
+fn a_read_by_time_begins_its_range_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let amount = Amount::Time {
+        duration_ns: 40 * MS,
+        repeat: true,
+    };
+    let base = plan(2, 8);
+    for pattern in [Pattern::Sequential, Pattern::Random, Pattern::RandomOnce] {
+        let plan = WorkerPlan {
+            op: OpKind::Read,
+            amount,
+            pattern,
+            ramp_ns: 20 * MS,
+            ..base.clone()
+        };
+        let (crew, events) = {
+            files(dir.path(), &plan)
+                .iter()
+                .for_each(|f| f.file.set_len(8 * BLOCK).unwrap());
+            arm(&plan, dir.path())
+        };
+        start(&crew);
+        let outcome = outcome(events);
+        for report in &outcome.report.threads {
+            assert_eq!(
+                (report.end, &report.written),
+                (ThreadEnd::Deadline, &Written::Nothing)
+            );
+            assert!(report.busy_end_ns.unwrap() >= (60 * MS).cast_signed());
+            assert_eq!(report.bytes, report.ops * BLOCK);
+            let issued = report.ops + report.ramp_ops;
+            assert_eq!(report.passes_milli, issued * 1_000 / 8);
+            assert!(report.bytes_touched <= 8 * BLOCK && report.bytes_touched > 0);
+            assert_eq!(report.fsync_ns, None);
+        }
+        // All but those that began during the warm-up and completed after it.
+        let ops: u64 = outcome.intervals.iter().map(|interval| interval.ops).sum();
+        assert!(ops - outcome.latencies() <= 2);
+        let ramp: u64 = outcome
+            .intervals
+            .iter()
+            .take(2)
+            .map(|interval| interval.ops)
+            .sum();
+        let threads = &outcome.report.threads;
+        assert_eq!(threads.iter().map(|t| t.ramp_ops).sum::<u64>(), ramp);
+    }
+}
+
+#[test]
+fn without_repetition_the_end_of_the_range_ends_a_thread() {
+    let dir = tempfile::tempdir().unwrap();
+    let amount = Amount::Time {
+        duration_ns: 3_600_000 * MS,
+        repeat: false,
+    };
+    let (crew, events) = arm(
+        &WorkerPlan {
+            amount,
+            ..plan(1, 5)
+        },
+        dir.path(),
+    );
+    start(&crew);
+    let report = &outcome(events).report.threads[0];
+    assert_eq!((report.end, report.ops), (ThreadEnd::Finished, 5));
+}
+
+#[test]
+fn more_threads_than_cores_call_the_roll_and_add_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let plan = WorkerPlan {
+        fsync: Fsync::None,
+        ..plan(64, 16)
+    };
+    let (crew, events) = arm(&plan, dir.path());
+    start(&crew);
+    let outcome = outcome(events);
+    assert!(
+        outcome
+            .report
+            .threads
+            .iter()
+            .all(|t| t.ops == 16 && t.fsync_ns.is_none())
+    );
+    assert_eq!(
+        outcome
+            .ticks
+            .iter()
+            .map(|t| u128::from(t.ops))
+            .sum::<u128>(),
+        1_024 << 32
+    );
+}
+
+#[test]
+fn a_stop_before_t0_leaves_no_trace() {
+    let dir = tempfile::tempdir().unwrap();
+    for has_t0 in [false, true] {
+        let (crew, events) = arm(&plan(3, 8), dir.path());
+        crew.commit();
+        if has_t0 {
+            crew.set_start(monotonic_ns() + 3_600_000 * MS);
+        }
+        crew.stop();
+        let outcome = outcome(events);
+        assert!(outcome.intervals.is_empty() && outcome.ticks.is_empty());
+        for report in &outcome.report.threads {
+            assert_eq!(
+                (report.end, report.first_issue_ns),
+                (ThreadEnd::Stopped, None)
+            );
+            assert_eq!(
+                (report.ended_ns, &report.written),
+                (None, &Written::Nothing)
+            );
+        }
+        assert_eq!(fs::metadata(dir.path().join("f0")).unwrap().len(), 0);
+    }
+}
+
+#[test]
+fn a_start_that_is_not_committed_in_time_does_no_io() {
+    let dir = tempfile::tempdir().unwrap();
+    let (crew, events) = arm(&plan(3, 8), dir.path());
+    crew.set_start(monotonic_ns());
+    let outcome = outcome(events);
+    assert!(
+        outcome
+            .report
+            .threads
+            .iter()
+            .all(|t| t.end == ThreadEnd::Stopped && t.ops == 0)
+    );
+    assert!(!crew.commit(), "the commit came too late, and is told so");
+}
+
+#[test]
+fn a_running_crew_stops_after_the_operations_in_flight() {
+    let dir = tempfile::tempdir().unwrap();
+    let amount = Amount::Time {
+        duration_ns: 3_600_000 * MS,
+        repeat: true,
+    };
+    let (crew, mut events) = arm(
+        &WorkerPlan {
+            amount,
+            ..plan(2, 8)
+        },
+        dir.path(),
+    );
+    start(&crew);
+    // Both threads are at work once an interval is final.
+    let Some(CrewEvent::Interval(first)) = events.blocking_recv() else {
+        panic!("an interval comes first")
+    };
+    crew.stop();
+    let mut intervals = vec![first];
+    let report = loop {
+        match events.blocking_recv().unwrap() {
+            CrewEvent::Interval(interval) => intervals.push(interval),
+            CrewEvent::Ended { ticks, report } => {
+                Outcome {
+                    intervals,
+                    ticks,
+                    report: *report.clone(),
+                }
+                .check();
+                break report;
+            }
+        }
+    };
+    assert!(
+        report
+            .threads
+            .iter()
+            .all(|t| t.end == ThreadEnd::Stopped && t.fsync_ns.is_none())
+    );
+}
+
+#[test]
+fn errors_are_counted_by_kind_and_the_rest_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let plan = WorkerPlan {
+        op: OpKind::Read,
+        ..plan(2, 4)
+    };
+    // The files end after one and a half and after four blocks.
+    for (thread, bytes) in [(0, BLOCK * 3 / 2), (1, BLOCK * 4)] {
+        let file = File::create(dir.path().join(format!("f{thread}"))).unwrap();
+        file.write_all_at(&vec![1; usize::try_from(bytes).unwrap()], 0)
+            .unwrap();
+    }
+    let (crew, events) = arm(&plan, dir.path());
+    start(&crew);
+    let Outcome { report, .. } = outcome(events);
+    assert_eq!((report.threads[0].ops, report.threads[0].errors), (1, 3));
+    assert_eq!((report.threads[1].ops, report.threads[1].errors), (4, 0));
+    assert_eq!(report.threads[0].bytes_touched, BLOCK);
+    assert_eq!(report.threads[0].short_transfers, 1);
+    let [error] = report.errors.as_slice() else {
+        panic!("{:?}", report.errors)
+    };
+    assert_eq!(
+        (error.call.as_str(), error.errno, error.count),
+        ("short read", 0, 3)
+    );
+    assert_eq!((error.file.as_str(), error.offset), ("f0", BLOCK));
+    assert!(error.max_ns <= error.sum_ns);
+}
+
+#[test]
+fn a_stuck_thread_is_given_up_with_all_it_counted() {
+    let plan = Arc::new(WorkerPlan {
+        op: OpKind::Read,
+        stuck_after_ns: 20 * MS,
+        ..plan(3, 4)
+    });
+    let mut releases = Vec::new();
+    let time = Arc::new(AtomicU64::new(0));
+    let recruits = (0..3_u64)
+        .map(|thread| {
+            // Thread 0 does its share; 1 never returns from its third block, 2 from its first.
+            let (release, released) = mpsc::channel();
+            releases.push(release);
+            let moves = [4, 2, 0][usize::try_from(thread).unwrap()];
+            let steps = (0..moves).map(|_| Step::Moves(0));
+            let steps = steps.chain([Step::Blocks(released)]).collect();
+            let engine = AnyEngine::Scripted(Scripted::new(BLOCK, &time, steps));
+            Recruit {
+                open_ns: 0,
+                engine: Box::new(move || Ok(engine)),
+            }
+        })
+        .collect();
+    let (send, events) = mpsc_tokio::channel(4);
+    let crew = Crew::muster(Arc::clone(&plan), recruits, StampClock::calibrate(), send).unwrap();
+    start(&crew);
+    let outcome = outcome(events);
+    let [done, third, first] = outcome.report.threads.as_slice() else {
+        panic!("three threads")
+    };
+    assert_eq!(
+        (done.end, done.ops, done.unfinished_ns),
+        (ThreadEnd::Finished, 4, None)
+    );
+    assert_eq!(
+        (third.end, third.ops, third.bytes),
+        (ThreadEnd::Stuck, 2, 2 * BLOCK)
+    );
+    assert_eq!((third.bytes_touched, third.passes_milli), (2 * BLOCK, 500));
+    assert_eq!((first.end, first.ops), (ThreadEnd::Stuck, 0));
+    assert_eq!((first.ended_ns, first.busy_end_ns), (None, None));
+    assert!(first.first_issue_ns.is_some(), "it did issue an operation");
+    assert!(
+        [third, first]
+            .iter()
+            .all(|thread| thread.unfinished_ns.unwrap() >= 20 * MS)
+    );
+    // Also the latencies of the interval in which it got stuck are there.
+    assert_eq!(outcome.latencies(), 6);
+    assert_eq!(crew.status(monotonic_ns()).threads, 0);
+    // Who comes back after all finds its account gone, and leaves.
+    drop(releases);
+}
+
+#[test]
+fn a_crew_that_never_starts_is_dismissed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (crew, mut events) = arm(&plan(3, 8), dir.path());
+    drop(crew);
+    assert!(events.blocking_recv().is_none());
+}
+
+#[test]
+fn what_cant_be_armed_is_refused_and_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let plan = plan(2, 8);
+    let refusal = |plan: &WorkerPlan, files: Vec<OpenedFile>, alignment| {
+        let (send, mut events) = mpsc_tokio::channel(4);
+        let clock = StampClock::gettime();
+        let error = Crew::arm(plan, files, clock, alignment, send).unwrap_err();
+        assert!(events.blocking_recv().is_none(), "nothing of it is left");
+        error.to_string()
+    };
+    let all = || files(dir.path(), &plan);
+    assert!(refusal(&plan, all()[1..].to_vec(), 512).contains("as many files as threads"));
+    let bad = WorkerPlan {
+        block_bytes: 0,
+        ..plan.clone()
+    };
+    assert!(refusal(&bad, all(), 512).contains("block"));
+    let bad = WorkerPlan {
+        interval_ns: MS,
+        ..plan.clone()
+    };
+    assert!(refusal(&bad, all(), 512).contains("interval"));
+    let bad = WorkerPlan {
+        ramp_ns: 15 * MS,
+        ..plan.clone()
+    };
+    assert!(refusal(&bad, all(), 512).contains("warm-up"));
+    let bad = WorkerPlan {
+        block_bytes: 1 << 60,
+        ..plan.clone()
+    };
+    assert!(refusal(&bad, all(), 512).starts_with("no buffer of 1152921504606846976 bytes"));
+}

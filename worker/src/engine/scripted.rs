@@ -25,19 +25,22 @@ pub(crate) enum Step {
     Blocks(Receiver<()>),
 }
 
-/// A clock that only the script moves.
+/// A clock that the script moves, and each reading by `tick`.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ScriptClock<'a>(pub(crate) &'a AtomicU64);
+pub(crate) struct ScriptClock<'a> {
+    pub(crate) time: &'a AtomicU64,
+    pub(crate) tick: u64,
+}
 
 impl Clock for ScriptClock<'_> {
     fn now(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.time.fetch_add(self.tick, Ordering::Relaxed)
     }
 }
 
 /// The engine.
 #[derive(Debug)]
-pub(crate) struct Scripted {
+pub struct Scripted {
     steps: VecDeque<Step>,
     flush: (u64, Result<(), Failure>),
     block_bytes: u64,

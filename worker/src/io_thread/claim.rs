@@ -88,7 +88,12 @@ pub fn seat<T: Send>(account: T) -> (Seat<T>, Watch<T>) {
         word: Padded((AtomicU64::new(HELD), AtomicU64::new(0))),
         account: UnsafeCell::new(account),
     });
-    (Seat { desk: Arc::clone(&desk) }, Watch { desk })
+    (
+        Seat {
+            desk: Arc::clone(&desk),
+        },
+        Watch { desk },
+    )
 }
 
 impl<T: Send> Seat<T> {
@@ -106,7 +111,9 @@ impl<T: Send> Seat<T> {
     /// When the account was taken meanwhile.
     #[inline]
     pub fn away<R>(self, since: u64, call: impl FnOnce() -> R) -> Result<(Self, R), Gone> {
-        self.desk.word().store(since.clamp(1, ENDED - 1), Ordering::Release);
+        self.desk
+            .word()
+            .store(since.clamp(1, ENDED - 1), Ordering::Release);
         let result = call();
         if self.desk.word().swap(HELD, Ordering::AcqRel) == TAKEN {
             self.desk.word().store(TAKEN, Ordering::Relaxed);
@@ -126,7 +133,10 @@ impl<T> Drop for Seat<T> {
     fn drop(&mut self) {
         // Whatever the word is, a thread without a seat has ended, unless its account is gone.
         let ended = |word| (word != TAKEN).then_some(ENDED);
-        let _ = self.desk.word().fetch_update(Ordering::Release, Ordering::Relaxed, ended);
+        let _ = self
+            .desk
+            .word()
+            .fetch_update(Ordering::Release, Ordering::Relaxed, ended);
     }
 }
 
@@ -161,13 +171,17 @@ impl<T: Send> Watch<T> {
             .word()
             .compare_exchange(word, TAKEN, Ordering::AcqRel, Ordering::Relaxed)
             .ok()
-            .map(|_| Taken { desk: Arc::clone(&self.desk) })
+            .map(|_| Taken {
+                desk: Arc::clone(&self.desk),
+            })
     }
 }
 
 impl<T> Clone for Watch<T> {
     fn clone(&self) -> Self {
-        Self { desk: Arc::clone(&self.desk) }
+        Self {
+            desk: Arc::clone(&self.desk),
+        }
     }
 }
 

@@ -20,7 +20,13 @@ impl Bench {
     fn new(interval_ns: u64, ramp_ns: u64) -> Self {
         let (outlet, inlet) = rings();
         let recorder = Recorder::new(interval_ns, ramp_ns, outlet);
-        Self { recorder, inlet, counters: vec![], runs: vec![], latencies: vec![] }
+        Self {
+            recorder,
+            inlet,
+            counters: vec![],
+            runs: vec![],
+            latencies: vec![],
+        }
     }
 
     fn op(&mut self, start: u64, end: u64, bytes: u64) {
@@ -29,7 +35,8 @@ impl Bench {
     }
 
     fn drain(&mut self) {
-        self.counters.extend(std::iter::from_fn(|| self.inlet.counters()));
+        self.counters
+            .extend(std::iter::from_fn(|| self.inlet.counters()));
         self.runs.extend(std::iter::from_fn(|| self.inlet.ticks()));
         while let Some(full) = self.inlet.latency() {
             self.latencies.push((full.k, full.counts.count()));
@@ -38,35 +45,55 @@ impl Bench {
     }
 
     fn close(&mut self) {
-        let Rest { counters, tick, latency } = self.recorder.close();
+        let Rest {
+            counters,
+            tick,
+            latency,
+        } = self.recorder.close();
         self.counters.extend(counters);
         self.runs.extend(tick);
-        self.latencies.extend(latency.map(|full| (full.k, full.counts.count())));
+        self.latencies
+            .extend(latency.map(|full| (full.k, full.counts.count())));
     }
 }
 
 fn run(first: u64, length: u64, bytes: u64, ops: u64, busy_ns: u64) -> TickRun {
-    TickRun { first, length, bytes, ops, busy_ns }
+    TickRun {
+        first,
+        length,
+        bytes,
+        ops,
+        busy_ns,
+    }
 }
 
 fn entry(k: u32, bytes: u64, ops: u64, errors: u64) -> Counters {
-    Counters { k, bytes, ops, errors, latency_handed: true }
+    Counters {
+        k,
+        bytes,
+        ops,
+        errors,
+        latency_handed: true,
+    }
 }
 
 #[test]
 fn an_operation_across_both_edges_of_a_tick_is_shared_by_time() {
     let mut bench = Bench::new(1_000 * MS, 0);
-    bench.op(1 * MS, 2 * MS, 1_000);
+    bench.op(MS, 2 * MS, 1_000);
     // From 8 to 28 ms: 2 ms in tick 0, 10 in tick 1, 8 in tick 2.
     bench.op(8 * MS, 28 * MS, 1_000);
     bench.op(28 * MS, 29 * MS, 1_000);
     bench.close();
-    assert_eq!(bench.runs, [
-        run(0, 1, 1_000 * B + 100 * B, O + O / 10, 3 * MS),
-        run(1, 1, 500 * B, O / 2, 10 * MS),
-        // 2^32 is no multiple of ten: the last share takes what rounding left.
-        run(2, 1, 400 * B + 1_000 * B, O - O / 10 - O / 2 + O, 9 * MS),
-    ]);
+    assert_eq!(
+        bench.runs,
+        [
+            run(0, 1, 1_000 * B + 100 * B, O + O / 10, 3 * MS),
+            run(1, 1, 500 * B, O / 2, 10 * MS),
+            // 2^32 is no multiple of ten: the last share takes what rounding left.
+            run(2, 1, 400 * B + 1_000 * B, O - O / 10 - O / 2 + O, 9 * MS),
+        ]
+    );
     assert_eq!(bench.counters, [entry(0, 3_000, 3, 0)]);
 }
 
@@ -77,11 +104,14 @@ fn an_operation_that_ends_on_an_edge_stays_before_it() {
     bench.op(10 * MS, 20 * MS, 100);
     bench.op(20 * MS, 20 * MS, 7);
     bench.close();
-    assert_eq!(bench.runs, [
-        run(0, 1, 100 * B, O, 10 * MS),
-        run(1, 1, 100 * B, O, 10 * MS),
-        run(2, 1, 7 * B, O, 0),
-    ]);
+    assert_eq!(
+        bench.runs,
+        [
+            run(0, 1, 100 * B, O, 10 * MS),
+            run(1, 1, 100 * B, O, 10 * MS),
+            run(2, 1, 7 * B, O, 0),
+        ]
+    );
     // Interval k is [20 k, 20 (k + 1)): what completes at 20 ms belongs to the second.
     assert_eq!(bench.counters, [entry(0, 100, 1, 0), entry(1, 107, 2, 0)]);
     assert_eq!(bench.latencies, [(0, 1), (1, 2)]);
@@ -97,11 +127,14 @@ fn an_operation_over_three_intervals_is_whole_in_its_last() {
     bench.op(46 * MS, 47 * MS, 10);
     bench.close();
     assert_eq!(bench.counters, [entry(0, 10, 1, 0), entry(3, 410, 2, 0)]);
-    assert_eq!(bench.runs, [
-        run(0, 1, 10 * B + 40 * B, O + O / 10, 5 * MS),
-        run(1, 3, 100 * B, O / 4, 10 * MS),
-        run(4, 1, 60 * B + 10 * B, O - O / 10 - 3 * (O / 4) + O, 7 * MS),
-    ]);
+    assert_eq!(
+        bench.runs,
+        [
+            run(0, 1, 10 * B + 40 * B, O + O / 10, 5 * MS),
+            run(1, 3, 100 * B, O / 4, 10 * MS),
+            run(4, 1, 60 * B + 10 * B, O - O / 10 - 3 * (O / 4) + O, 7 * MS),
+        ]
+    );
 }
 
 #[test]
@@ -112,22 +145,57 @@ fn the_warm_up_keeps_to_itself() {
     // Issued during the warm-up, completed after it: bytes, ops, series, but no latency.
     bench.op(19 * MS, 21 * MS, 4);
     bench.op(21 * MS, 22 * MS, 8);
-    bench.recorder.failed(22 * MS, 31 * MS, Failure { call: Call::Read, errno: 5 }, 4_096);
+    bench.recorder.failed(
+        22 * MS,
+        31 * MS,
+        Failure {
+            call: Call::Read,
+            errno: 5,
+        },
+        4_096,
+    );
     bench.drain();
     bench.close();
-    assert_eq!(bench.recorder.ramp(), Totals { bytes: 3, ops: 2, errors: 0 });
-    assert_eq!(bench.recorder.measured(), Totals { bytes: 12, ops: 2, errors: 1 });
-    assert_eq!(bench.counters, [
-        entry(0, 1, 1, 0),
-        entry(1, 2, 1, 0),
-        entry(2, 12, 2, 0),
-        entry(3, 0, 0, 1)
-    ]);
+    assert_eq!(
+        bench.recorder.ramp(),
+        Totals {
+            bytes: 3,
+            ops: 2,
+            errors: 0
+        }
+    );
+    assert_eq!(
+        bench.recorder.measured(),
+        Totals {
+            bytes: 12,
+            ops: 2,
+            errors: 1
+        }
+    );
+    assert_eq!(
+        bench.counters,
+        [
+            entry(0, 1, 1, 0),
+            entry(1, 2, 1, 0),
+            entry(2, 12, 2, 0),
+            entry(3, 0, 0, 1)
+        ]
+    );
     assert_eq!(bench.latencies, [(0, 1), (1, 1), (2, 1)]);
     // The failed operation has a latency of its own, and no service time.
     let failed = bench.recorder.failures().kinds()[0];
-    assert_eq!((failed.sum_ns, failed.first_offset, failed.first_ns), (9 * MS, 4_096, 31 * MS));
-    assert_eq!(bench.runs.iter().map(|run| run.busy_ns * run.length).sum::<u64>(), 22 * MS);
+    assert_eq!(
+        (failed.sum_ns, failed.first_offset, failed.first_ns),
+        (9 * MS, 4_096, 31 * MS)
+    );
+    assert_eq!(
+        bench
+            .runs
+            .iter()
+            .map(|run| run.busy_ns * run.length)
+            .sum::<u64>(),
+        22 * MS
+    );
 }
 
 #[test]
@@ -148,7 +216,11 @@ fn latencies_wait_for_a_collector_that_is_late() {
     }
     bench.drain();
     bench.close();
-    let handed: Vec<bool> = bench.counters.iter().map(|entry| entry.latency_handed).collect();
+    let handed: Vec<bool> = bench
+        .counters
+        .iter()
+        .map(|entry| entry.latency_handed)
+        .collect();
     assert_eq!(handed, [true, true, false, false, true, false, true]);
     // The end of the warm-up is never covered: for it there is a reserve.
     assert_eq!(bench.latencies, [(0, 1), (1, 1), (4, 3), (6, 2)]);
@@ -172,8 +244,18 @@ fn stamps_out_of_order_lose_nothing() {
     bench.op(10 * MS, 10 * MS + 8, 1);
     bench.op(10 * MS + 8, 10 * MS + 6, 1);
     bench.close();
-    assert_eq!(bench.runs.iter().map(|run| run.ops * run.length).sum::<u64>(), 3 * O);
-    assert_eq!(bench.runs.iter().map(|run| run.busy_ns).sum::<u64>(), 10 * MS + 8);
+    assert_eq!(
+        bench
+            .runs
+            .iter()
+            .map(|run| run.ops * run.length)
+            .sum::<u64>(),
+        3 * O
+    );
+    assert_eq!(
+        bench.runs.iter().map(|run| run.busy_ns).sum::<u64>(),
+        10 * MS + 8
+    );
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -188,8 +270,12 @@ fn any_op() -> impl Strategy<Value = Op> {
     let idle = prop_oneof![Just(0), 0..1_000_u64, 0..100 * MS];
     let takes = prop_oneof![Just(0), 0..1_000_u64, 0..30 * MS, 0..3_000 * MS];
     let bytes = prop_oneof![1..5_000_u64, Just(1 << 20), Just(1 << 30)];
-    (idle, takes, bytes, proptest::bool::weighted(0.1))
-        .prop_map(|(idle, takes, bytes, fails)| Op { idle, takes, bytes, fails })
+    (idle, takes, bytes, proptest::bool::weighted(0.1)).prop_map(|(idle, takes, bytes, fails)| Op {
+        idle,
+        takes,
+        bytes,
+        fails,
+    })
 }
 
 proptest! {
