@@ -7,6 +7,8 @@
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::figures::{Five, Headline, LatencySummary as Latency, Steady};
+
 /// Name and version of the document.
 pub const SCHEMA: &str = "iofleet.result/1";
 
@@ -364,34 +366,6 @@ pub struct Unfinished {
     pub oldest_ns: Option<u64>,
 }
 
-/// Which figure stands for the point.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum Headline {
-    /// The common window's.
-    Common,
-    /// First begin to last end.
-    Span,
-}
-
-/// The five aggregates.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-pub struct Five {
-    /// In the common window.
-    pub common: Option<f64>,
-    /// All over (last end - first begin).
-    pub span: Option<f64>,
-    /// Sum of the threads' own.
-    pub thread_sum: Option<f64>,
-    /// Up to the first thread's end.
-    pub first_done: Option<f64>,
-    /// All over the slowest thread's own time.
-    pub last_done: Option<f64>,
-}
-
 /// The common window.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -420,37 +394,6 @@ pub struct Latencies {
     pub response: Option<Latency>,
 }
 
-/// A distribution of latencies, in ns.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-pub struct Latency {
-    /// Operations.
-    pub count: u64,
-    /// Least.
-    pub min: u64,
-    /// Mean, from the exact sum.
-    pub mean: f64,
-    /// Standard deviation, from the exact sums.
-    pub stddev: f64,
-    /// Median. Percentiles are null where fewer than 10 operations lie above.
-    pub p50: Option<u64>,
-    /// 90 %.
-    pub p90: Option<u64>,
-    /// 95 %.
-    pub p95: Option<u64>,
-    /// 99 %.
-    pub p99: Option<u64>,
-    /// 99.9 %.
-    pub p99_9: Option<u64>,
-    /// 99.99 %.
-    pub p99_99: Option<u64>,
-    /// Greatest.
-    pub max: u64,
-    /// Operations of more than an hour: in count, mean and max, in no percentile's bucket.
-    pub over: u64,
-}
-
 /// Counts of one kind of operation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -466,21 +409,6 @@ pub struct ByOp {
     pub errors: u64,
     /// Latencies.
     pub latency_ns: Latencies,
-}
-
-/// Whether the rate was steady over the last five rounds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-pub struct Steady {
-    /// The verdict.
-    pub steady: bool,
-    /// Length of a round.
-    pub round_s: f64,
-    /// (greatest - least) / mean of the rounds.
-    pub spread: f64,
-    /// Change of the fitted line across the rounds / mean.
-    pub slope: f64,
 }
 
 /// The network's view of a point.

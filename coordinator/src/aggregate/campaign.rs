@@ -1,0 +1,143 @@
+//! What stands around the points of a campaign.
+
+use std::{
+    collections::BTreeMap,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use iofleet_shared::facts::AlignmentSource;
+
+use crate::{
+    events::NodeReady,
+    figures,
+    record::{
+        Campaign, CampaignRecord, CampaignStatus, Clock, Headline, Node, PointRecord, PointStatus,
+        Repetition, SCHEMA, Target, Tool,
+    },
+    scenario::Scenario,
+};
+
+/// A campaign at its beginning.
+#[must_use]
+pub fn campaign(id: &str, scenario: &Scenario, host: &str, started: SystemTime) -> CampaignRecord {
+    CampaignRecord {
+        schema: SCHEMA.to_owned(),
+        tool: Tool {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            commit: option_env!("IOFLEET_COMMIT").map(str::to_owned),
+        },
+        campaign: Campaign {
+            id: id.to_owned(),
+            name: scenario.name.clone(),
+            question: scenario.question.clone(),
+            scenario_id: scenario.id.clone(),
+            started: rfc3339(started),
+            ended: None,
+            status: CampaignStatus::Running,
+            message: None,
+            host: host.to_owned(),
+        },
+        scenario: scenario.resolved_toml.clone(),
+        nodes: Vec::new(),
+        points: Vec::new(),
+        repetitions: Vec::new(),
+    }
+}
+
+/// A worker as the record keeps it.
+#[must_use]
+pub fn node(ready: &NodeReady) -> Node {
+    let NodeReady { name, host, target, clock } = ready;
+    let source = |source: AlignmentSource| match source {
+        AlignmentSource::Statx => "statx".to_owned(),
+        AlignmentSource::Probe => "probe".to_owned(),
+    };
+    Node {
+        node: name.clone(),
+        hostname: host.hostname.clone(),
+        boot_id: host.boot_id.clone(),
+        net_namespace: host.net_namespace,
+        version: host.version.clone(),
+        kernel: host.kernel.clone(),
+        cpus: host.cpus,
+        memory_bytes: host.memory_bytes,
+        clock: Clock {
+            offset_ns: clock.offset_ns,
+            uncertainty_ns: clock.uncertainty_ns,
+            stamp: host.stamp_clock.clone(),
+            resolution_ns: host.stamp_resolution_ns,
+            cost_ns: host.stamp_cost_ns,
+        },
+        control_priority: host.control_priority,
+        target: Target {
+            fs_type: target.fs_type.clone(),
+            mount_source: target.mount_source.clone(),
+            mount_options: target.mount_options.clone(),
+            total_bytes: target.total_bytes,
+            free_bytes: target.free_bytes,
+            free_inodes: target.free_inodes,
+            direct_alignment_bytes: target.alignment.map(|alignment| alignment.offset),
+            direct_alignment_source: target.alignment.map(|alignment| source(alignment.source)),
+        },
+        links: Vec::new(),
+    }
+}
+
+/// Statistics of points that were measured more than once: same stage, same swept values.
+#[must_use]
+pub fn repetitions(points: &[PointRecord]) -> Vec<Repetition> {
+    let mut groups: BTreeMap<(u32, String, String), Vec<(u32, f64)>> = BTreeMap::new();
+    let mut order = Vec::new();
+    for point in points.iter().filter(|point| point.status == PointStatus::Ok) {
+        let figure = match point.headline {
+            Some(Headline::Common) => point.bandwidth.common,
+            Some(Headline::Span) => point.bandwidth.span,
+            None => None,
+        };
+        let Some(figure) = figure else { continue };
+        let swept = format!("{:?}", point.params.swept);
+        let key = (point.params.threads, point.stage.clone(), swept);
+        let group = groups.entry(key.clone()).or_default();
+        if group.is_empty() {
+            order.push(key);
+        }
+        group.push((point.index, figure));
+    }
+    let statistics = order.into_iter().filter_map(|key| {
+        let group = &groups[&key];
+        let values: Vec<f64> = group.iter().map(|(_, figure)| *figure).collect();
+        let figures::Repetition { mean, stddev, ci95, .. } = figures::repetition(&values)?;
+        Some(Repetition {
+            stage: key.1,
+            points: group.iter().map(|(index, _)| *index).collect(),
+            mean,
+            stddev: stddev?,
+            ci95: ci95?,
+        })
+    });
+    statistics.collect()
+}
+
+/// An instant of the wall clock for people, to the millisecond, in UTC.
+#[must_use]
+pub fn rfc3339(at: SystemTime) -> String {
+    let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let millis = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
+    match jiff::Timestamp::from_millisecond(millis) {
+        Ok(timestamp) => format!("{timestamp:.3}"),
+        Err(_) => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn instants_read_as_rfc_3339() {
+        let at = UNIX_EPOCH + Duration::from_millis(1_796_090_123_045);
+        assert_eq!(rfc3339(at), "2026-12-01T00:48:43.045Z");
+    }
+}

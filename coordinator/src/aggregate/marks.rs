@@ -1,0 +1,186 @@
+//! Doubts about a point: each with its value, the limit that it broke, and words.
+
+use iofleet_shared::{stats::ThreadEnd, work::OpKind};
+
+use super::{Point, to_f64};
+use crate::{
+    figures::{
+        BUSY_SHARE_MAX, BUSY_SHARE_MIN, CLOCK_SHARE_MAX, Durability, OVERLAP_MIN, SKEW_SHARE_MAX,
+        THREAD_SUM_MAX,
+    },
+    record::{Mark, PointRecord},
+};
+
+/// All marks of a point, the gravest kinds first.
+pub(super) fn of(
+    point: &Point<'_>,
+    record: &PointRecord,
+    durability: Durability,
+    sums: Option<&str>,
+) -> Vec<Mark> {
+    let mut marks = Marks(Vec::new());
+    if let Some(flaw) = sums {
+        marks.add("sums", None, None, format!("the accounts do not agree: {flaw}"));
+    }
+    marks.census(point, record);
+    marks.window(point, record);
+    marks.durability(record, durability);
+    marks.time(point, record);
+    marks.reads(point, record);
+    marks.intervals(point);
+    marks.0
+}
+
+struct Marks(Vec<Mark>);
+
+impl Marks {
+    fn add(&mut self, code: &str, value: Option<f64>, limit: Option<f64>, text: String) {
+        self.0.push(Mark { code: code.to_owned(), value, limit, text });
+    }
+
+    fn census(&mut self, point: &Point<'_>, record: &PointRecord) {
+        if !record.census.lost.is_empty() {
+            let lost = to_f64(record.census.lost.len() as u64);
+            let text = format!(
+                "without {}: the figures are of the other nodes",
+                record.census.lost.join(", ")
+            );
+            self.add("partial", Some(lost), Some(0.0), text);
+        }
+        if point.outcome.interrupted {
+            self.add("interrupted", None, None, "ended before its time".to_owned());
+        }
+        let threads = || point.reports.iter().flat_map(|(_, _, report)| &report.threads);
+        let stuck: Vec<String> = threads()
+            .filter(|thread| thread.end == ThreadEnd::Stuck)
+            .map(|thread| thread.thread.to_string())
+            .collect();
+        if !stuck.is_empty() {
+            let text = format!("threads given up in an operation: {}", stuck.join(", "));
+            self.add("stuck", Some(to_f64(stuck.len() as u64)), Some(0.0), text);
+        }
+        let failed: u64 = point
+            .reports
+            .iter()
+            .flat_map(|(_, _, report)| &report.errors)
+            .map(|error| error.count)
+            .sum();
+        if failed > 0 {
+            let text = format!("{failed} operations failed: they are in no figure");
+            self.add("errors", Some(to_f64(failed)), Some(0.0), text);
+        }
+    }
+
+    fn window(&mut self, point: &Point<'_>, record: &PointRecord) {
+        let figures = &point.figures;
+        if record.ops > 0 && figures.window.is_none() {
+            let text = "no window of at least 100 ms in which all threads were busy: `common` is \
+                        not known, the headline is `span`";
+            self.add("no-window", None, None, text.to_owned());
+        }
+        let overlap = figures.overlap.unwrap_or(1.0);
+        let excess = figures
+            .bandwidth
+            .thread_sum
+            .zip(figures.bandwidth.span)
+            .filter(|(_, span)| *span > 0.0)
+            .map(|(sum, span)| sum / span);
+        if overlap < OVERLAP_MIN {
+            let text = format!(
+                "threads were all busy for {:.0} % of the time only: `thread_sum` and \
+                 `first_done` say more than moved",
+                overlap * 100.0
+            );
+            self.add("not-an-aggregate", Some(overlap), Some(OVERLAP_MIN), text);
+        } else if let Some(excess) = excess.filter(|excess| *excess > THREAD_SUM_MAX) {
+            let text = format!(
+                "`thread_sum` is {:.1} % above what moved from first begin to last end",
+                (excess - 1.0) * 100.0
+            );
+            self.add("not-an-aggregate", Some(excess), Some(THREAD_SUM_MAX), text);
+        }
+        match figures.busy_share {
+            Some(share) if share > BUSY_SHARE_MAX => {
+                let text = "more service time than threads had time: a fault of iofleet";
+                self.add("internal", Some(share), Some(BUSY_SHARE_MAX), text.to_owned());
+            }
+            Some(share) if share < BUSY_SHARE_MIN => {
+                let text = format!(
+                    "threads were in an operation for {:.1} % of the window: the client's CPUs \
+                     or the generator hold the rate",
+                    share * 100.0
+                );
+                self.add("busy", Some(share), Some(BUSY_SHARE_MIN), text);
+            }
+            _ => {}
+        }
+    }
+
+    fn durability(&mut self, record: &PointRecord, durability: Durability) {
+        match durability {
+            Durability::AtEnd if record.bandwidth.common.is_some() => {
+                let text = "buffered writes: `common` is before fsync, the page cache's speed; \
+                            the headline is `span`, which ends with fsync";
+                self.add("unflushed", record.bandwidth.common, None, text.to_owned());
+            }
+            Durability::Never => {
+                let text = "buffered writes without fsync: nothing says that a byte has left \
+                            this machine";
+                self.add("not-durable", None, None, text.to_owned());
+            }
+            Durability::AtEnd | Durability::Each => {}
+        }
+    }
+
+    fn time(&mut self, point: &Point<'_>, record: &PointRecord) {
+        let Some(length) = point.figures.reference_ns().map(to_f64).filter(|ns| *ns > 0.0) else {
+            return;
+        };
+        let share = |ns: Option<u64>| ns.map(|ns| to_f64(ns) / length);
+        if let Some(skew) = share(record.start_skew_ns).filter(|skew| *skew > SKEW_SHARE_MAX) {
+            let text = format!(
+                "threads began over {:.1} ms, {:.1} % of the window",
+                skew * length / 1e6,
+                skew * 100.0
+            );
+            self.add("skew", Some(skew), Some(SKEW_SHARE_MAX), text);
+        }
+        let uncertainty = share(record.clock_uncertainty_ns);
+        if let Some(uncertainty) = uncertainty.filter(|share| *share > CLOCK_SHARE_MAX) {
+            let text = format!(
+                "clocks are known to {:.2} ms, {:.1} % of the window",
+                uncertainty * length / 1e6,
+                uncertainty * 100.0
+            );
+            self.add("clock", Some(uncertainty), Some(CLOCK_SHARE_MAX), text);
+        }
+    }
+
+    fn reads(&mut self, point: &Point<'_>, record: &PointRecord) {
+        let threads = || point.reports.iter().flat_map(|(_, _, report)| &report.threads);
+        let most = threads().map(|thread| thread.passes_milli).max().unwrap_or(0);
+        if point.plan.spec.params.op == OpKind::Read && most > 1000 {
+            let passes = to_f64(most) / 1000.0;
+            let text = format!(
+                "the same blocks were read up to {passes:.1} times: caches may have answered"
+            );
+            self.add("re-read", Some(passes), Some(1.0), text);
+        }
+        if record.short_transfers > 0 {
+            let text = format!(
+                "{} transfers were cut short by the kernel and continued",
+                record.short_transfers
+            );
+            self.add("short-transfers", Some(to_f64(record.short_transfers)), Some(0.0), text);
+        }
+    }
+
+    fn intervals(&mut self, point: &Point<'_>) {
+        let intervals = point.reports.iter().flat_map(|(_, node, _)| &node.intervals);
+        let late = intervals.filter(|interval| interval.latency_intervals > 1).count();
+        if late > 0 {
+            let text = format!("latencies of {late} intervals stand with a later one: the worker was busy");
+            self.add("intervals-late", Some(to_f64(late as u64)), Some(0.0), text);
+        }
+    }
+}
