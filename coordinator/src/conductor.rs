@@ -95,8 +95,8 @@ pub struct Config {
     pub holder: String,
     /// Names of the nodes, in host-list order.
     pub nodes: Vec<String>,
-    /// `target.path`; `{node}` is expanded here.
-    pub path: String,
+    /// `target.path` of each node, its placeholders expanded.
+    pub paths: Vec<String>,
     /// Leave the files.
     pub keep: bool,
     /// The points.
@@ -206,7 +206,7 @@ impl Conductor {
 
     fn dataset(&self, node: NodeIndex) -> DatasetDir {
         DatasetDir {
-            path: self.config.path.replace("{node}", &self.nodes[node.at()].name),
+            path: self.config.paths[node.at()].clone(),
             name: self.config.campaign.clone(),
             campaign: self.config.campaign.clone(),
         }

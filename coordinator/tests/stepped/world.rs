@@ -84,11 +84,12 @@ impl World {
     pub(crate) fn new(plan: Plan, offsets_ns: &[i64]) -> Self {
         let now_ns = 10_000_000_000_000;
         let nodes: Vec<String> = (1..=offsets_ns.len()).map(|i| format!("client{i:02}")).collect();
+        let paths = vec!["/mnt/pfs/iofleet".to_owned(); nodes.len()];
         let config = Config {
             campaign: "c1".to_owned(),
             holder: "someone@somewhere, pid 1".to_owned(),
             nodes,
-            path: "/mnt/pfs/iofleet".to_owned(),
+            paths,
             keep: false,
             plan,
         };

@@ -1,0 +1,269 @@
+//! `iofleet run`: every point of a scenario over a fleet, its rows as they end, its record kept.
+
+use std::{
+    io::{self, IsTerminal},
+    path::{Path, PathBuf},
+    sync::mpsc,
+};
+
+use clap::Args;
+use iofleet_shared::{
+    clock,
+    transport::{self, Identity, Role},
+};
+
+use super::{Failure, StoreArg, keys_dir, workload::WorkloadArgs};
+use crate::{
+    aggregate, campaign,
+    conductor::Config,
+    exit::Exit,
+    json,
+    local::LocalFleet,
+    plan::Plan,
+    record::CampaignRecord,
+    report,
+    scenario::{self, Context, Scenario, Source, WorkerAddress},
+    store::{self, Store},
+};
+
+use reporter::{Outputs, Reporter};
+
+mod reporter;
+
+/// Events that may wait for the reporter.
+const REPORTS: usize = 4_096;
+/// Workers of a local fleet.
+const LOCAL_MAX: i64 = 256;
+
+const NO_FLEET: &str = "\
+no fleet: say where the workers are, or try it on this machine
+
+  iofleet run --local 4                        four workers inside this command, a quick ramp
+  iofleet run --workers 'client[01-04]' --path /mnt/pfs/iofleet --file-size '1 GiB'
+  iofleet run scenario.toml                    a scenario that names its fleet
+
+Workers are daemons: start `iofleet-worker --root /mnt/pfs` on each client first.";
+
+/// Arguments of `iofleet run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// The scenario; without one, the built-in quick ramp.
+    pub scenario: Option<PathBuf>,
+    /// The fleet, as a host list: `client[01-04]`, `host:port`, `[fd00::1]:7737`, by commas.
+    #[arg(long, value_name = "LIST", env = "IOFLEET_WORKERS", conflicts_with = "local")]
+    pub workers: Option<String>,
+    /// Start a fleet of N workers inside this command instead.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=LOCAL_MAX))]
+    pub local: Option<u32>,
+    /// Folder with the coordinator's keys [default: ~/.config/iofleet/keys]
+    #[arg(long, value_name = "DIR", env = "IOFLEET_KEYS")]
+    pub keys: Option<PathBuf>,
+    /// Write the record as JSON, anew after each point; `-`: to standard output, alone.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "clap would show it as help")]
+    pub store: StoreArg,
+    /// Show GiB/s instead of GB/s.
+    #[arg(long)]
+    pub binary: bool,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "clap would show it as help")]
+    pub workload: WorkloadArgs,
+}
+
+/// Runs it.
+///
+/// # Errors
+/// Whatever ends it before the first point: usage, scenario, keys, files.
+pub fn run(args: RunArgs) -> Result<Exit, Failure> {
+    let in_environment = args.workload.overrides.iter().any(|change| change.sets_workers());
+    if args.scenario.is_none() && args.workers.is_none() && args.local.is_none() && !in_environment
+    {
+        return Err(Failure { exit: Exit::Usage, text: NO_FLEET.to_owned() });
+    }
+    let scenario = load(args.scenario.as_deref(), &args)?;
+    let started = clock::wall();
+    let id = store::campaign_id(started, random());
+    let outputs = outputs(&args)?;
+    let fleet = Fleet::of(&args, &scenario, &id)?;
+    let count = u32::try_from(fleet.workers.len()).unwrap_or(u32::MAX);
+    let plan = Plan::new(&scenario, count)
+        .map_err(|error| Failure::new(Exit::Scenario, &error))?;
+    let config = Config {
+        campaign: id.clone(),
+        holder: holder(),
+        nodes: fleet.workers.iter().map(|worker| worker.name.clone()).collect(),
+        paths: fleet.workers.iter().map(|worker| fleet.path_of(&scenario, worker)).collect(),
+        keep: scenario.target.keep,
+        plan: plan.clone(),
+    };
+    let record = aggregate::campaign(&id, &scenario, &hostname(), started);
+    let reporter = Reporter::new(plan, scenario.fleet.clone(), record, outputs);
+    conduct(config, &fleet, reporter, &args)
+}
+
+/// Loads a scenario with all that the command line changes in it.
+pub(super) fn load(path: Option<&Path>, args: &RunArgs) -> Result<Scenario, Failure> {
+    let context =
+        Context { local: args.local.is_some(), workers_flag: args.workers.clone() };
+    load_with(path, &args.workload, &context)
+}
+
+/// The same for other commands.
+pub(super) fn load_with(
+    path: Option<&Path>,
+    workload: &WorkloadArgs,
+    context: &Context,
+) -> Result<Scenario, Failure> {
+    let source = path.map_or_else(|| Ok(Source::quick()), Source::read);
+    source
+        .and_then(|source| scenario::load(&source, &workload.overrides, context))
+        .map_err(|error| Failure {
+            exit: Exit::Scenario,
+            text: format!("the scenario is not valid\n{:?}", miette::Report::new(error)),
+        })
+}
+
+/// Who does the work, and how they are reached.
+struct Fleet {
+    workers: Vec<WorkerAddress>,
+    identity: Identity,
+    /// The target of a local fleet for which none was named.
+    scratch: Option<PathBuf>,
+    /// Ends when the fleet is dropped.
+    local: Option<LocalFleet>,
+}
+
+impl Fleet {
+    fn of(args: &RunArgs, scenario: &Scenario, id: &str) -> Result<Self, Failure> {
+        let Some(count) = args.local else {
+            let dir = keys_dir(args.keys.as_ref())?;
+            let identity = Identity::load(&dir, Role::Coordinator)
+                .map_err(|error| Failure::new(Exit::Fault, &error))?;
+            let workers = scenario.fleet.workers.clone();
+            return Ok(Self { workers, identity, scratch: None, local: None });
+        };
+        let here = std::env::current_dir()
+            .map_err(|error| Failure::new(Exit::Fault, &error))?;
+        let scratch = here.join(format!("iofleet-local-{id}"));
+        let root = match &scenario.target.path {
+            None => here,
+            // A local worker may touch what its user named: the parent must exist, as everywhere.
+            Some(path) => local_root(path),
+        };
+        let local =
+            LocalFleet::start(count, root).map_err(|error| Failure::new(Exit::Fault, &error))?;
+        Ok(Self {
+            workers: local.workers.clone(),
+            identity: local.identity.clone(),
+            scratch: scenario.target.path.is_none().then_some(scratch),
+            local: Some(local),
+        })
+    }
+
+    fn path_of(&self, scenario: &Scenario, worker: &WorkerAddress) -> String {
+        let scratch = || self.scratch.as_ref().map(|path| path.display().to_string());
+        scenario.target.path_of(&worker.name).or_else(scratch).unwrap_or_default()
+    }
+}
+
+/// The root of a local fleet: the nearest folder that exists at or above the target's parent. What
+/// is missing below it is the worker's to refuse, in its own words.
+fn local_root(path: &str) -> PathBuf {
+    let fixed = path.split('{').next().unwrap_or(path);
+    let mut root = Path::new(fixed);
+    while let Some(parent) = root.parent() {
+        root = parent;
+        if root.is_dir() {
+            break;
+        }
+    }
+    root.to_owned()
+}
+
+fn outputs(args: &RunArgs) -> Result<Outputs, Failure> {
+    let fault = |error: &dyn std::error::Error| Failure::new(Exit::Fault, error);
+    let json_alone = args.json.as_deref() == Some(Path::new("-"));
+    let json = args.json.clone().filter(|_| !json_alone);
+    if let Some(path) = &json {
+        json::probe(path).map_err(|error| fault(&error))?;
+    }
+    let store = match &args.store.store {
+        Some(path) => path.clone(),
+        None => Store::default_path().map_err(|error| fault(&error))?,
+    };
+    let store = Store::open(&store).map_err(|error| fault(&error))?;
+    Ok(Outputs {
+        store,
+        json,
+        table: !json_alone,
+        live: io::stderr().is_terminal(),
+        binary: args.binary,
+    })
+}
+
+fn conduct(
+    config: Config,
+    fleet: &Fleet,
+    reporter: Reporter,
+    args: &RunArgs,
+) -> Result<Exit, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(Exit::Fault, &error))?;
+    let (events, reports) = mpsc::sync_channel(REPORTS);
+    let reporting = std::thread::Builder::new()
+        .name("reporter".to_owned())
+        .spawn(move || reporter.run(&reports))
+        .map_err(|error| Failure::new(Exit::Fault, &error))?;
+    let conducted = runtime.block_on(async {
+        // A socket for both families: host names may mean either.
+        let endpoint = transport::client(&fleet.identity, fleet.local.is_none())
+            .map_err(|error| Failure::new(Exit::Fault, &error))?;
+        campaign::conduct(config, &fleet.workers, &endpoint, &events)
+            .await
+            .map_err(|error| Failure::new(Exit::Fault, &error))
+    });
+    drop(events);
+    // A name service that does not answer must not hold the command.
+    runtime.shutdown_background();
+    let reported = reporting.join().map_err(|_| Failure {
+        exit: Exit::Fault,
+        text: "the reporter failed; what it had stored by then is in the store".to_owned(),
+    })?;
+    conducted?;
+    say(&reported.record, args);
+    Ok(reported.exit)
+}
+
+/// The sentences after the table, or the JSON alone.
+fn say(record: &CampaignRecord, args: &RunArgs) {
+    let alone = args.json.as_deref() == Some(Path::new("-"));
+    let text = if alone {
+        json::to_string(record)
+    } else if record.points.is_empty() {
+        return;
+    } else {
+        format!("\n{}", report::summary(record, args.binary))
+    };
+    reporter::print(&text);
+}
+
+/// Who holds a worker, as a second coordinator is told.
+fn holder() -> String {
+    let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
+    let user = user.unwrap_or_else(|_| format!("uid {}", rustix::process::getuid().as_raw()));
+    format!("{user}@{}, pid {}", hostname(), std::process::id())
+}
+
+fn hostname() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// Tells campaigns apart that start in the same second: pid and clock are enough for that.
+fn random() -> u32 {
+    let mixed = clock::monotonic_ns().wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    u32::try_from(mixed >> 32).unwrap_or(0) ^ std::process::id()
+}

@@ -1,0 +1,226 @@
+//! What a run shows and keeps: a thread of its own, so that a slow disk or terminal never holds the
+//! conductor. Each point is stored, written and shown as it ends; nothing that was measured waits
+//! for the end.
+
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+    sync::mpsc::Receiver,
+};
+
+use iofleet_shared::{clock, ids::NodeIndex, wire::Removal};
+
+use crate::{
+    aggregate,
+    events::{Ending, NodeReady, PointOutcome, RunEvent},
+    exit::Exit,
+    json,
+    live::Live,
+    plan::Plan,
+    record::{CampaignRecord, CampaignStatus, PointRecord, PointStatus},
+    report::Table,
+    scenario::FleetConfig,
+    store::Store,
+};
+
+/// Where a run's results go.
+#[derive(Debug)]
+pub(super) struct Outputs {
+    pub(super) store: Store,
+    pub(super) json: Option<PathBuf>,
+    /// Rows on standard output.
+    pub(super) table: bool,
+    /// A live line on standard error.
+    pub(super) live: bool,
+    pub(super) binary: bool,
+}
+
+/// What the reporter leaves.
+#[derive(Debug)]
+pub(super) struct Reported {
+    pub(super) record: CampaignRecord,
+    pub(super) exit: Exit,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Reporter {
+    plan: Plan,
+    fleet: FleetConfig,
+    nodes: Vec<NodeReady>,
+    record: CampaignRecord,
+    outputs: Outputs,
+    table: Option<Table>,
+    live: Option<Live>,
+    exit: Exit,
+}
+
+/// Prints to standard output; a closed pipe is no reason to stop measuring.
+pub(super) fn print(text: &str) {
+    let mut out = io::stdout().lock();
+    let _ = writeln!(out, "{}", text.trim_end_matches('\n')).and_then(|()| out.flush());
+}
+
+impl Reporter {
+    pub(super) fn new(
+        plan: Plan,
+        fleet: FleetConfig,
+        record: CampaignRecord,
+        outputs: Outputs,
+    ) -> Self {
+        let table = outputs.table.then(|| {
+            let swept = plan.points.first().map(|point| point.spec.swept.clone());
+            let keys: Vec<String> =
+                swept.unwrap_or_default().into_iter().map(|(key, _)| key).collect();
+            Table::new(&keys, outputs.binary)
+        });
+        let live = outputs.live.then(Live::default);
+        Self { plan, fleet, nodes: Vec::new(), record, outputs, table, live, exit: Exit::Done }
+    }
+
+    /// Takes events until the campaign's end.
+    pub(super) fn run(mut self, events: &Receiver<RunEvent>) -> Reported {
+        while let Ok(event) = events.recv() {
+            self.take(event);
+        }
+        Reported { record: self.record, exit: self.exit }
+    }
+
+    fn take(&mut self, event: RunEvent) {
+        match event {
+            RunEvent::FleetReady(nodes) => self.fleet_ready(nodes),
+            RunEvent::PointArming { index } => {
+                let text = self.describe(index);
+                self.with_live(|live, err| live.arming(text, err));
+            }
+            RunEvent::PointStarted { .. } => {
+                self.with_live(|live, err| live.started(clock::monotonic_ns(), err));
+            }
+            RunEvent::Progress { node, bytes, oldest_ns, .. } => {
+                let now_ns = clock::monotonic_ns();
+                self.with_live(|live, err| live.progress(node, bytes, oldest_ns, now_ns, err));
+            }
+            RunEvent::Warning(text) => self.say(&text),
+            RunEvent::PointEnded(outcome) => self.point_ended(&outcome),
+            RunEvent::PointSkipped { index, why } => {
+                if let Some(point) = self.plan.points.get(index as usize) {
+                    let record = aggregate::skipped(point, &why);
+                    self.keep(record, None);
+                }
+            }
+            RunEvent::Cleaned(removals) => self.cleaned(&removals),
+            RunEvent::Ended(ending) => self.ended(ending),
+        }
+    }
+
+    fn fleet_ready(&mut self, nodes: Vec<NodeReady>) {
+        self.record.nodes = nodes.iter().map(aggregate::node).collect();
+        self.nodes = nodes;
+        let begun = self.outputs.store.begin(&self.record);
+        self.check(begun);
+        if let Some(table) = &self.table {
+            print(&table.header());
+        }
+    }
+
+    fn point_ended(&mut self, outcome: &PointOutcome) {
+        let Some(plan) = self.plan.points.get(outcome.index as usize) else { return };
+        let record = aggregate::assemble(plan, &self.fleet, &self.nodes, outcome);
+        let latency = aggregate::latency_of(plan, outcome);
+        self.keep(record, Some(&latency));
+    }
+
+    /// Stores a point, writes the JSON anew, shows the row.
+    fn keep(
+        &mut self,
+        point: PointRecord,
+        latency: Option<&iofleet_shared::stats::Latency>,
+    ) {
+        self.exit = self.exit.worse(aggregate::exit_of(&point));
+        let stored = self.outputs.store.add_point(&self.record.campaign.id, &point, latency);
+        self.check(stored);
+        if let Some(table) = &self.table {
+            let row = table.row(&point);
+            self.with_live(Live::clear);
+            print(&row);
+        }
+        if let Some(why) = point.why.as_ref().filter(|_| point.status != PointStatus::Ok) {
+            let text = format!("point {} {}: {why}", point.index, point.status.word());
+            self.say(&text);
+        }
+        self.record.points.push(point);
+        self.write_json();
+    }
+
+    fn cleaned(&mut self, removals: &[(NodeIndex, Removal)]) {
+        let mut left: Vec<&str> = removals
+            .iter()
+            .flat_map(|(_, removal)| removal.left.iter().map(String::as_str))
+            .collect();
+        left.sort_unstable();
+        left.dedup();
+        if !left.is_empty() {
+            let text = format!("left on the target:\n  {}", left.join("\n  "));
+            self.say(&text);
+        }
+    }
+
+    fn ended(&mut self, ending: Ending) {
+        self.with_live(Live::clear);
+        self.exit = self.exit.worse(ending.exit);
+        if let Some(message) = &ending.message {
+            self.say(message);
+        }
+        let whole = self.record.points.iter().all(|point| point.status == PointStatus::Ok);
+        self.record.campaign.status = match ending.exit {
+            Exit::Interrupted => CampaignStatus::Interrupted,
+            _ if whole && self.record.points.len() == self.plan.points.len() => {
+                CampaignStatus::Complete
+            }
+            _ => CampaignStatus::Partial,
+        };
+        self.record.campaign.ended = Some(aggregate::rfc3339(clock::wall()));
+        self.record.campaign.message = ending.message;
+        self.record.repetitions = aggregate::repetitions(&self.record.points);
+        if !self.nodes.is_empty() {
+            let finished = self.outputs.store.finish(&self.record);
+            self.check(finished);
+            self.write_json();
+        }
+    }
+
+    fn write_json(&mut self) {
+        if let Some(path) = self.outputs.json.clone() {
+            let written = json::write(&path, &self.record);
+            self.check(written);
+        }
+    }
+
+    /// A result that can't be kept is said; the campaign goes on.
+    fn check<E: std::error::Error>(&mut self, result: Result<(), E>) {
+        if let Err(error) = result {
+            self.exit = self.exit.worse(Exit::Fault);
+            let text = iofleet_shared::transport::error_chain(&error);
+            self.say(&text);
+        }
+    }
+
+    fn describe(&self, index: u32) -> String {
+        let point = self.plan.points.get(index as usize);
+        let stage = point.map_or("", |point| point.spec.stage.as_str());
+        let threads = point.map_or(0, |point| point.threads);
+        format!("point {} of {}: {stage}, {threads} threads", index + 1, self.plan.points.len())
+    }
+
+    fn say(&mut self, text: &str) {
+        self.with_live(Live::clear);
+        // With standard error gone there is nobody to tell.
+        let _ = writeln!(io::stderr().lock(), "iofleet: {text}");
+    }
+
+    fn with_live(&mut self, act: impl FnOnce(&mut Live, &mut dyn Write)) {
+        if let Some(live) = &mut self.live {
+            act(live, &mut io::stderr().lock());
+        }
+    }
+}
