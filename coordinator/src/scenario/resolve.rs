@@ -81,38 +81,38 @@ impl<'a> View<'a> {
     }
 
     fn bytes(&self, id: KeyId) -> Option<u64> {
-        match self.value(id)? {
-            Value::Size(size) => Some(size.bytes()),
-            _ => None,
-        }
+        let Value::Size(size) = self.value(id)? else {
+            return None;
+        };
+        Some(size.bytes())
     }
 
     fn ns(&self, id: KeyId) -> Option<u64> {
-        match self.value(id)? {
-            Value::Time(time) => Some(time.ns()),
-            _ => None,
-        }
+        let Value::Time(time) = self.value(id)? else {
+            return None;
+        };
+        Some(time.ns())
     }
 
     fn flag(&self, id: KeyId) -> Option<bool> {
-        match self.value(id)? {
-            Value::Flag(flag) => Some(flag),
-            _ => None,
-        }
+        let Value::Flag(flag) = self.value(id)? else {
+            return None;
+        };
+        Some(flag)
     }
 
     fn number(&self, id: KeyId) -> Option<u64> {
-        match self.value(id)? {
-            Value::Integer(number) => Some(number),
-            _ => None,
-        }
+        let Value::Integer(number) = self.value(id)? else {
+            return None;
+        };
+        Some(number)
     }
 
     fn word<T: Copy>(&self, id: KeyId, meanings: &words::Words<T>) -> Option<T> {
-        match self.value(id)? {
-            Value::Choice(word) => words::meaning(meanings, word),
-            _ => None,
-        }
+        let Value::Choice(word) = self.value(id)? else {
+            return None;
+        };
+        words::meaning(meanings, word)
     }
 
     fn threads(&self) -> Threads {
