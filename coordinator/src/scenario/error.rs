@@ -217,6 +217,11 @@ impl Problems {
         }
     }
 
+    /// Whether nothing was found as yet.
+    pub(super) fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
     /// Itself, if nothing was found.
     pub(super) fn none(self) -> Result<Self, ScenarioError> {
         let Self { source, found } = self;

@@ -53,6 +53,9 @@ fn what_a_fleet_needs_is_asked_for() {
          /mnt/beegfs/iofleet` (or target.path in the file)",
         ]
     );
+    // What can't be read is not missed as well.
+    assert_eq!(told("[target]\npath = 4\n", &[], &remote).len(), 1);
+    assert_eq!(told("[fleet\n", &[], &remote).len(), 1);
     let bad = Context {
         workers_flag: Some("a,,b".to_owned()),
         ..remote
