@@ -6,6 +6,7 @@ use std::{
 };
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use etcetera::BaseStrategy;
 use iofleet_shared::log;
 
 use crate::exit::Exit;
@@ -78,6 +79,16 @@ impl Failure {
     }
 }
 
+/// The folder with the coordinator's keys: as told, else `~/.config/iofleet/keys`.
+fn keys_dir(told: Option<&PathBuf>) -> Result<PathBuf, Failure> {
+    if let Some(dir) = told {
+        return Ok(dir.clone());
+    }
+    etcetera::choose_base_strategy()
+        .map(|strategy| strategy.config_dir().join("iofleet/keys"))
+        .map_err(|error| Failure::new(Exit::Fault, &error))
+}
+
 /// Runs the command line and returns its exit code.
 #[must_use]
 pub fn main() -> Exit {
@@ -106,9 +117,14 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
             drop(out);
             run::run(*args)
         }
-        Command::Plan(args) => plan::run(*args, &mut out),
+        Command::Plan(args) => plan::run(&args, &mut out),
         Command::List(args) => list::run(&args, &mut out),
         Command::Show(args) => show::run(&args, &mut out),
-        Command::Keys(command) => keys::run(command, &mut out),
+        Command::Keys(command) => {
+            let default = keys_dir(None)?;
+            keys::run(command, default, &mut out)
+                .map(|()| Exit::Done)
+                .map_err(|error| Failure::new(Exit::Fault, &error))
+        }
     }
 }

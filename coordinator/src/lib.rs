@@ -16,6 +16,7 @@ pub mod conductor;
 pub mod events;
 pub mod exit;
 pub mod figures;
+pub mod json;
 pub mod keys;
 pub mod live;
 pub mod local;

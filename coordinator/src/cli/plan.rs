@@ -1,17 +1,50 @@
 //! `iofleet plan`: says in words and numbers what a scenario would run. Asks no worker.
 
-use std::fmt::Write;
+use std::{fmt::Write, io, path::PathBuf};
 
+use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
 use iofleet_shared::{
     units::{Size, Time, format_count, format_duration_ns, format_size},
     work::{Fsync, Layout, OpKind, Pattern},
 };
 
+use super::{Failure, run, workload::WorkloadArgs};
 use crate::{
+    exit::Exit,
     plan::{Plan, PointPlan},
-    scenario::{self, OnFault, PointSpec, Scenario, Threads},
+    scenario::{self, Context, OnFault, PointSpec, Scenario, Threads},
 };
+
+/// Arguments of `iofleet plan`.
+#[derive(Debug, Args)]
+pub struct PlanArgs {
+    /// The scenario; without one, the built-in quick ramp.
+    pub scenario: Option<PathBuf>,
+    /// The fleet, as a host list; only its size matters.
+    #[arg(long, value_name = "LIST", env = "IOFLEET_WORKERS", conflicts_with = "local")]
+    pub workers: Option<String>,
+    /// Plan for a local fleet of N workers.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub local: Option<u32>,
+    #[command(flatten)]
+    pub workload: WorkloadArgs,
+}
+
+/// Says what would run.
+///
+/// # Errors
+/// When the scenario is not valid or does not fit the fleet.
+pub fn run(args: &PlanArgs, out: &mut dyn io::Write) -> Result<Exit, Failure> {
+    let context = Context { local: args.local.is_some(), workers_flag: args.workers.clone() };
+    let scenario = run::load(args.scenario.as_deref(), &args.workload, &context)?;
+    let workers = u32::try_from(scenario.fleet.workers.len()).unwrap_or(u32::MAX);
+    let plan = Plan::new(&scenario, args.local.unwrap_or(workers))
+        .map_err(|error| Failure::new(Exit::Scenario, &error))?;
+    write!(out, "{}", describe(&scenario, &plan))
+        .map_err(|error| Failure::new(Exit::Fault, &error))?;
+    Ok(Exit::Done)
+}
 
 /// What would run: question, fleet, target, stages in words, points, totals.
 #[must_use]

@@ -22,7 +22,7 @@ use crate::{
     plan::Plan,
     record::CampaignRecord,
     report,
-    scenario::{self, Context, Scenario, Source, WorkerAddress},
+    scenario::{self, Context, Override, Scenario, Source, WorkerAddress},
     store::{self, Store},
 };
 
@@ -62,13 +62,11 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     #[command(flatten)]
-    #[expect(missing_docs, reason = "clap would show it as help")]
     pub store: StoreArg,
     /// Show GiB/s instead of GB/s.
     #[arg(long)]
     pub binary: bool,
     #[command(flatten)]
-    #[expect(missing_docs, reason = "clap would show it as help")]
     pub workload: WorkloadArgs,
 }
 
@@ -77,12 +75,13 @@ pub struct RunArgs {
 /// # Errors
 /// Whatever ends it before the first point: usage, scenario, keys, files.
 pub fn run(args: RunArgs) -> Result<Exit, Failure> {
-    let in_environment = args.workload.overrides.iter().any(|change| change.sets_workers());
-    if args.scenario.is_none() && args.workers.is_none() && args.local.is_none() && !in_environment
-    {
+    let names_workers = |change: &Override| change.argument().contains("fleet.workers");
+    let named = args.workers.is_some() || args.workload.overrides.iter().any(names_workers);
+    if args.scenario.is_none() && args.local.is_none() && !named {
         return Err(Failure { exit: Exit::Usage, text: NO_FLEET.to_owned() });
     }
-    let scenario = load(args.scenario.as_deref(), &args)?;
+    let context = Context { local: args.local.is_some(), workers_flag: args.workers.clone() };
+    let scenario = load(args.scenario.as_deref(), &args.workload, &context)?;
     let started = clock::wall();
     let id = store::campaign_id(started, random());
     let outputs = outputs(&args)?;
@@ -104,14 +103,7 @@ pub fn run(args: RunArgs) -> Result<Exit, Failure> {
 }
 
 /// Loads a scenario with all that the command line changes in it.
-pub(super) fn load(path: Option<&Path>, args: &RunArgs) -> Result<Scenario, Failure> {
-    let context =
-        Context { local: args.local.is_some(), workers_flag: args.workers.clone() };
-    load_with(path, &args.workload, &context)
-}
-
-/// The same for other commands.
-pub(super) fn load_with(
+pub(super) fn load(
     path: Option<&Path>,
     workload: &WorkloadArgs,
     context: &Context,
