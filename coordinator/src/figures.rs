@@ -1,1 +1,417 @@
-//! Stub.
+//! Every formula of a point's figures, and nothing else: what a number means is decided here.
+//!
+//! All times are ns after T0. T0 is one instant of the whole fleet, and every worker counts from it
+//! by a clock map that was frozen when the point was armed, so the times of different nodes stand
+//! on one axis and no residual is applied to them afterwards.
+//!
+//! The *measured phase* begins at the end of the warm-up: a thread's own begin is its first issue
+//! or the end of the warm-up, whichever is later. Its payload is what completed after the warm-up.
+//!
+//! Between `thread_sum`, `last_done` and `span` an order holds by construction: a thread's own time
+//! lies inside the slowest thread's or is shorter, and that inside the fleet's from first begin to
+//! last end. [`Figures::ordered`] checks it all the same.
+
+use iofleet_shared::{
+    limits::{TICK_NS, WINDOW_TICKS_MIN},
+    stats::Tick,
+    work::{Fsync, OpKind},
+};
+use serde::{Deserialize, Serialize};
+
+pub use latency::{LatencySummary, percentile_ns, summarise};
+pub use repetition::{Repetition, repetition};
+pub use spread::{Payload, Spread};
+pub use steady::{Steady, steady};
+
+mod latency;
+mod repetition;
+#[cfg(test)]
+pub(crate) mod script;
+mod spread;
+mod steady;
+
+/// Overlap below which the headline is `span`, and `thread_sum` and `first_done` are no aggregates.
+pub const OVERLAP_MIN: f64 = 0.9;
+/// `thread_sum` over `span` above which `thread_sum` is no aggregate, whatever the overlap.
+pub const THREAD_SUM_MAX: f64 = 1.01;
+/// Busy share below which the generator or the scheduler holds the rate.
+pub const BUSY_SHARE_MIN: f64 = 0.95;
+/// Busy share above which the account itself is wrong.
+pub const BUSY_SHARE_MAX: f64 = 1.005;
+/// Start skew over the window's length above which the point is marked.
+pub const SKEW_SHARE_MAX: f64 = 0.01;
+/// Clock uncertainty over the window's length above which the point is marked.
+pub const CLOCK_SHARE_MAX: f64 = 0.005;
+
+/// What one I/O thread says of its own point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ThreadTimes {
+    /// Payload of the measured phase, bytes.
+    pub bytes: u64,
+    /// Operations of the measured phase.
+    pub ops: u64,
+    /// Issue of its first operation, warm-up included.
+    pub first_issue_ns: Option<i64>,
+    /// Its last completion, or the return of its fsync.
+    pub ended_ns: Option<i64>,
+    /// Completion after which it could not keep its queue full.
+    pub busy_end_ns: Option<i64>,
+    /// Whether it had anything to do. A thread without work is in no figure.
+    pub has_work: bool,
+}
+
+/// What the five figures and the window are computed from.
+#[derive(Debug, Clone, Copy)]
+pub struct FigureInput<'a> {
+    /// All threads whose reports came.
+    pub threads: &'a [ThreadTimes],
+    /// The spread series of their nodes, merged, from tick 0.
+    pub ticks: &'a [Tick],
+    /// Length of the warm-up.
+    pub ramp_ns: u64,
+}
+
+/// The five figures of one quantity, per second: bytes/s or operations/s. None: not measured.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Five {
+    /// Payload in the common window over its length.
+    pub common: Option<f64>,
+    /// All payload over (last end − first begin).
+    pub span: Option<f64>,
+    /// Sum over threads of own payload over own time.
+    pub thread_sum: Option<f64>,
+    /// Spread payload from the first begin to the earliest end of a thread, over that time.
+    pub first_done: Option<f64>,
+    /// All payload over the slowest thread's own time.
+    pub last_done: Option<f64>,
+}
+
+/// Which of the five figures stands for the point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Headline {
+    /// The rate while all threads were busy.
+    Common,
+    /// The rate from the first begin to the last end.
+    Span,
+}
+
+/// The time in which every thread with work was busy, snapped inwards to ticks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Window {
+    /// First tick inside.
+    pub first_tick: u64,
+    /// Ticks inside, at least [`WINDOW_TICKS_MIN`].
+    pub ticks: u64,
+    /// Payload and operations inside, fleet.
+    pub payload: Payload,
+}
+
+impl Window {
+    /// Its begin, ns after T0.
+    #[must_use]
+    pub fn begin_ns(&self) -> u64 {
+        self.first_tick * TICK_NS
+    }
+
+    /// Its length in ns.
+    #[must_use]
+    pub fn length_ns(&self) -> u64 {
+        self.ticks * TICK_NS
+    }
+
+    /// Payload, operations and service time of a series of ticks inside the window.
+    #[must_use]
+    pub fn of(&self, ticks: &[Tick]) -> (Payload, u128) {
+        window_sums(ticks, self.first_tick, self.ticks)
+    }
+}
+
+/// All that follows from threads and ticks.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Figures {
+    /// Bytes per second.
+    pub bandwidth: Five,
+    /// Operations per second.
+    pub iops: Five,
+    /// The common window; none where there is none, it is too short, or a thread with work
+    /// completed nothing.
+    pub window: Option<Window>,
+    /// Length of the window before it is snapped over (last end − first begin); 0 where the threads
+    /// were never all busy. None where a thread with work completed nothing.
+    pub overlap: Option<f64>,
+    /// Service time in the window over (threads with work × window): Little's law at depth 1.
+    pub busy_share: Option<f64>,
+    /// Latest less earliest first issue.
+    pub start_skew_ns: Option<u64>,
+    /// First begin of the measured phase, ns after T0.
+    pub first_begin_ns: Option<i64>,
+    /// Last end, ns after T0.
+    pub last_end_ns: Option<i64>,
+    /// Last completion after which a thread could not keep its queue full, ns after T0.
+    pub last_busy_ns: Option<i64>,
+}
+
+impl Figures {
+    /// `thread_sum` ≥ `last_done` ≥ `span`, in bytes and in operations, up to rounding.
+    #[must_use]
+    pub fn ordered(&self) -> bool {
+        [self.bandwidth, self.iops].iter().all(|five| {
+            let at_least = |greater: Option<f64>, lesser: Option<f64>| {
+                greater
+                    .zip(lesser)
+                    .is_none_or(|(g, l)| g >= l * (1.0 - 1e-9))
+            };
+            at_least(five.thread_sum, five.last_done) && at_least(five.last_done, five.span)
+        })
+    }
+
+    /// The length that skew and uncertainty are compared with: the window, else from first begin to
+    /// last end. In ns.
+    #[must_use]
+    pub fn reference_ns(&self) -> Option<u64> {
+        self.window.map(|window| window.length_ns()).or_else(|| {
+            let (begin, end) = self.first_begin_ns.zip(self.last_end_ns)?;
+            Some(elapsed(begin, end))
+        })
+    }
+
+    /// The spread series that these figures were computed from, with its active range.
+    #[must_use]
+    pub fn spread<'a>(&self, input: &FigureInput<'a>) -> Spread<'a> {
+        let begin = input
+            .threads
+            .iter()
+            .filter_map(|thread| thread.first_issue_ns)
+            .min();
+        Spread::new(input.ticks, begin, self.last_busy_ns)
+    }
+}
+
+/// What durability a point's bytes had when its threads ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// Reads, direct writes, and buffered writes with `fsync = "each"`: an operation is done when it
+    /// returns.
+    Each,
+    /// Buffered writes, one fsync at the end: the window holds the page cache's speed.
+    AtEnd,
+    /// Buffered writes without fsync.
+    Never,
+}
+
+impl Durability {
+    /// Of a workload.
+    #[must_use]
+    pub fn of(op: OpKind, direct: bool, fsync: Fsync) -> Self {
+        match (op, direct, fsync) {
+            (OpKind::Read, _, _) | (OpKind::Write, true, _) | (_, _, Fsync::Each) => Self::Each,
+            (OpKind::Write, false, Fsync::End) => Self::AtEnd,
+            (OpKind::Write, false, Fsync::None) => Self::Never,
+        }
+    }
+}
+
+/// The figure that stands for the point: `common` where it exists, the threads overlapped by at
+/// least [`OVERLAP_MIN`] and the window does not hold unflushed writes; else `span`; none where
+/// nothing was measured.
+#[must_use]
+pub fn headline(figures: &Figures, durability: Durability) -> Option<Headline> {
+    figures.bandwidth.span?;
+    let overlaps = figures
+        .overlap
+        .is_some_and(|overlap| overlap >= OVERLAP_MIN);
+    if figures.bandwidth.common.is_some() && overlaps && durability != Durability::AtEnd {
+        Some(Headline::Common)
+    } else {
+        Some(Headline::Span)
+    }
+}
+
+/// Computes the figures of a point.
+#[must_use]
+pub fn compute(input: &FigureInput<'_>) -> Figures {
+    let ramp = i64::try_from(input.ramp_ns).unwrap_or(i64::MAX);
+    let own: Vec<Own> = input
+        .threads
+        .iter()
+        .filter_map(|thread| Own::of(thread, ramp))
+        .collect();
+    let first_begin = own.iter().map(|own| own.begin_ns).min();
+    let last_end = own.iter().map(|own| own.end_ns).max();
+    let mut figures = Figures {
+        start_skew_ns: start_skew(input.threads),
+        first_begin_ns: first_begin,
+        last_end_ns: last_end,
+        last_busy_ns: input
+            .threads
+            .iter()
+            .filter_map(|thread| thread.busy_end_ns)
+            .max(),
+        ..Figures::default()
+    };
+    let (Some(first_begin), Some(last_end)) = (first_begin, last_end) else {
+        return figures;
+    };
+    let total = own
+        .iter()
+        .fold(Payload::default(), |sum, own| sum.plus(own.payload()));
+    let slowest = own.iter().map(Own::time_ns).max().unwrap_or(1);
+    let sum = own.iter().fold(Payload::default(), |sum, own| {
+        sum.plus(own.payload().per(own.time_ns()))
+    });
+    let span = total.per(elapsed(first_begin, last_end));
+    let last_done = total.per(slowest);
+    let first_done = first_done(input, &figures, first_begin);
+    let shared = shared_window(input, ramp, first_begin, last_end);
+    figures.overlap = shared.map(|shared| shared.overlap);
+    figures.window = shared.and_then(|shared| shared.snapped(input.ticks));
+    figures.busy_share = figures.window.map(|window| busy_share(input, &window));
+    let common = figures
+        .window
+        .map(|window| window.payload.per(window.length_ns()));
+    let five = |part: fn(Payload) -> f64| Five {
+        common: common.map(part),
+        span: Some(part(span)),
+        thread_sum: Some(part(sum)),
+        first_done: first_done.map(part),
+        last_done: Some(part(last_done)),
+    };
+    figures.bandwidth = five(|payload| payload.bytes);
+    figures.iops = five(|payload| payload.ops);
+    figures
+}
+
+/// A thread's own measured phase. It has one when something of it ended after the warm-up.
+#[derive(Debug, Clone, Copy)]
+struct Own {
+    begin_ns: i64,
+    end_ns: i64,
+    bytes: u64,
+    ops: u64,
+}
+
+impl Own {
+    fn of(thread: &ThreadTimes, ramp_ns: i64) -> Option<Self> {
+        let (first, end_ns) = thread.first_issue_ns.zip(thread.ended_ns)?;
+        let begin_ns = first.max(ramp_ns);
+        (end_ns >= begin_ns).then_some(Self {
+            begin_ns,
+            end_ns,
+            bytes: thread.bytes,
+            ops: thread.ops,
+        })
+    }
+
+    fn time_ns(&self) -> u64 {
+        elapsed(self.begin_ns, self.end_ns)
+    }
+
+    fn payload(&self) -> Payload {
+        Payload {
+            bytes: self.bytes as f64,
+            ops: self.ops as f64,
+        }
+    }
+}
+
+/// The window before it is snapped.
+#[derive(Debug, Clone, Copy)]
+struct Shared {
+    begin_ns: i64,
+    end_ns: i64,
+    overlap: f64,
+}
+
+impl Shared {
+    /// The whole ticks inside, where there are enough of them.
+    fn snapped(&self, ticks: &[Tick]) -> Option<Window> {
+        let begin = u64::try_from(self.begin_ns).unwrap_or(0);
+        let end = u64::try_from(self.end_ns).unwrap_or(0);
+        let first_tick = begin.div_ceil(TICK_NS);
+        let count = (end / TICK_NS).saturating_sub(first_tick);
+        (count >= WINDOW_TICKS_MIN).then(|| Window {
+            first_tick,
+            ticks: count,
+            payload: window_sums(ticks, first_tick, count).0,
+        })
+    }
+}
+
+/// From the latest begin to the earliest busy-end of all threads with work. None where one of them
+/// completed nothing.
+fn shared_window(
+    input: &FigureInput<'_>,
+    ramp_ns: i64,
+    first_begin_ns: i64,
+    last_end_ns: i64,
+) -> Option<Shared> {
+    let mut window: Option<(i64, i64)> = None;
+    for thread in input.threads.iter().filter(|thread| thread.has_work) {
+        let begin = thread.first_issue_ns?.max(ramp_ns);
+        let end = thread.busy_end_ns?;
+        window = Some(window.map_or((begin, end), |(b, e)| (b.max(begin), e.min(end))));
+    }
+    let (begin_ns, end_ns) = window?;
+    let length = u64::try_from(end_ns.saturating_sub(begin_ns)).unwrap_or(0);
+    let overlap = length as f64 / elapsed(first_begin_ns, last_end_ns) as f64;
+    Some(Shared {
+        begin_ns,
+        end_ns,
+        overlap,
+    })
+}
+
+fn first_done(input: &FigureInput<'_>, figures: &Figures, first_begin_ns: i64) -> Option<Payload> {
+    let end = input
+        .threads
+        .iter()
+        .filter_map(|thread| thread.ended_ns)
+        .min()?;
+    (end > first_begin_ns).then(|| {
+        let payload = figures.spread(input).between(first_begin_ns, end);
+        payload.per(elapsed(first_begin_ns, end))
+    })
+}
+
+fn busy_share(input: &FigureInput<'_>, window: &Window) -> f64 {
+    let threads = input
+        .threads
+        .iter()
+        .filter(|thread| thread.has_work)
+        .count();
+    let (_, busy_ns) = window.of(input.ticks);
+    busy_ns as f64 / (threads.max(1) as f64 * window.length_ns() as f64)
+}
+
+fn window_sums(ticks: &[Tick], first_tick: u64, count: u64) -> (Payload, u128) {
+    let place = |tick: u64| usize::try_from(tick).unwrap_or(usize::MAX).min(ticks.len());
+    let inside = ticks
+        .get(place(first_tick)..place(first_tick + count))
+        .unwrap_or(&[]);
+    let (mut bytes, mut ops, mut busy_ns) = (0_u128, 0_u128, 0_u128);
+    for tick in inside {
+        bytes += u128::from(tick.bytes);
+        ops += u128::from(tick.ops);
+        busy_ns += u128::from(tick.busy_ns);
+    }
+    (Payload::of_units(bytes, ops), busy_ns)
+}
+
+fn start_skew(threads: &[ThreadTimes]) -> Option<u64> {
+    let issues = threads.iter().filter_map(|thread| thread.first_issue_ns);
+    let (earliest, latest) = (issues.clone().min()?, issues.max()?);
+    Some(latest.abs_diff(earliest))
+}
+
+/// Time between two instants; at least 1 ns, so that a quotient is always a number.
+fn elapsed(begin_ns: i64, end_ns: i64) -> u64 {
+    u64::try_from(end_ns.saturating_sub(begin_ns))
+        .unwrap_or(0)
+        .max(1)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,640 @@
-//! Stub.
+//! The immutable record of a campaign: what `--json` writes, what the store keeps, and what every
+//! table and sentence is made from.
+//!
+//! All keys are always there. Null means "not measured" and is never 0; integers stay integers;
+//! bandwidths are bytes per second, latencies nanoseconds. Keys may be added, none changes its
+//! meaning within [`SCHEMA`].
+
+use serde::{Deserialize, Serialize};
+
+/// Name and version of the document.
+pub const SCHEMA: &str = "iofleet.result/1";
+
+/// A whole campaign.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct CampaignRecord {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// What made it.
+    pub tool: Tool,
+    /// Which campaign.
+    pub campaign: Campaign,
+    /// The scenario as resolved, TOML.
+    pub scenario: String,
+    /// The workers, in host-list order.
+    pub nodes: Vec<Node>,
+    /// The points, in the order in which they ran.
+    pub points: Vec<PointRecord>,
+    /// Statistics of points that were repeated.
+    pub repetitions: Vec<Repetition>,
+}
+
+/// What made a record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Tool {
+    /// Version of iofleet.
+    pub version: String,
+    /// Commit that it was built from, where that is known.
+    pub commit: Option<String>,
+}
+
+/// Which campaign.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Campaign {
+    /// Sorts by time.
+    pub id: String,
+    /// Name of the scenario.
+    pub name: String,
+    /// The question that it answers.
+    pub question: Option<String>,
+    /// SHA-256 of the scenario's meaning.
+    pub scenario_id: String,
+    /// RFC 3339.
+    pub started: String,
+    /// RFC 3339; null while it runs.
+    pub ended: Option<String>,
+    /// How it stands.
+    pub status: CampaignStatus,
+    /// What ended it early, for people.
+    pub message: Option<String>,
+    /// Host name of the coordinator.
+    pub host: String,
+}
+
+/// How a campaign stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum CampaignStatus {
+    /// Points are still to come.
+    Running,
+    /// Every point is `ok`.
+    Complete,
+    /// A point is not.
+    Partial,
+    /// The user ended it.
+    Interrupted,
+}
+
+/// A worker and its machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Node {
+    /// Name as in the host list.
+    pub node: String,
+    /// Its own host name.
+    pub hostname: String,
+    /// Same boot id: same machine.
+    pub boot_id: String,
+    /// With the boot id, a network host.
+    pub net_namespace: u64,
+    /// Version of its iofleet.
+    pub version: String,
+    /// Kernel release.
+    pub kernel: String,
+    /// CPUs that the daemon may use.
+    pub cpus: u32,
+    /// Memory of the machine.
+    pub memory_bytes: u64,
+    /// Its clocks.
+    pub clock: Clock,
+    /// Whether its control plane has a better priority than its I/O threads.
+    pub control_priority: bool,
+    /// What it sees at the target.
+    pub target: Target,
+    /// Links that carry the file system's traffic; empty where they were not sampled.
+    pub links: Vec<Link>,
+}
+
+/// A worker's clocks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Clock {
+    /// Its monotonic clock less the coordinator's, before the first point.
+    pub offset_ns: i64,
+    /// Bound of the offset's error.
+    pub uncertainty_ns: u64,
+    /// Clock that stamps operations.
+    pub stamp: String,
+    /// Its smallest step.
+    pub resolution_ns: u64,
+    /// What reading it once costs.
+    pub cost_ns: u64,
+}
+
+/// The target as one worker sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Target {
+    /// File system type.
+    pub fs_type: String,
+    /// What is mounted.
+    pub mount_source: String,
+    /// How.
+    pub mount_options: String,
+    /// Size.
+    pub total_bytes: u64,
+    /// Free before the first point.
+    pub free_bytes: u64,
+    /// Free inodes; null where the file system does not count them.
+    pub free_inodes: Option<u64>,
+    /// Alignment that direct I/O needs; null without direct I/O.
+    pub direct_alignment_bytes: Option<u32>,
+    /// Who says so: `statx` or `probe`.
+    pub direct_alignment_source: Option<String>,
+}
+
+/// A network port.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// Its name.
+    pub name: String,
+    /// Its speed in each direction.
+    pub bits_per_s: u64,
+    /// Who says so.
+    pub source: String,
+}
+
+/// How a point came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum PointStatus {
+    /// All workers and threads did what was asked.
+    Ok,
+    /// Some did not; the figures are of what was done.
+    Partial,
+    /// It did not take place, or its sums do not agree: no figure can be trusted.
+    Failed,
+    /// It was not begun.
+    Skipped,
+}
+
+impl PointStatus {
+    /// As in JSON.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Partial => "partial",
+            Self::Failed => "failed",
+            Self::Skipped => "skipped",
+        }
+    }
+}
+
+/// One measured point.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct PointRecord {
+    /// Place in the plan, from 0.
+    pub index: u32,
+    /// Name of its stage.
+    pub stage: String,
+    /// `write` or `read`.
+    pub op: String,
+    /// Repetition, from 0.
+    pub repeat: u32,
+    /// How it came out.
+    pub status: PointStatus,
+    /// Why it is not `ok`; null where it is.
+    pub why: Option<String>,
+    /// Doubts.
+    pub marks: Vec<Mark>,
+    /// What was asked.
+    pub params: Params,
+    /// T0 on the wall clock, RFC 3339; null if it was not begun.
+    pub t0: Option<String>,
+    /// Length of an interval.
+    pub interval_ns: u64,
+    /// Who reported.
+    pub census: Census,
+    /// Payload of the measured phase.
+    pub bytes: u64,
+    /// Operations of the measured phase.
+    pub ops: u64,
+    /// Failed operations of the measured phase.
+    pub errors: u64,
+    /// Payload of the warm-up.
+    pub ramp_bytes: u64,
+    /// Bytes of different blocks that were touched.
+    pub bytes_touched: u64,
+    /// Passes over the working set, mean of the threads.
+    pub passes: Option<f64>,
+    /// Transfers that the kernel cut short and that were continued.
+    pub short_transfers: u64,
+    /// Operations that never completed.
+    pub unfinished: Unfinished,
+    /// Which bandwidth is the headline: `common` or `span`; null where there is none.
+    pub headline: Option<Headline>,
+    /// Bytes per second.
+    pub bandwidth: Five,
+    /// Operations per second.
+    pub iops: Five,
+    /// The common window; null where there is none.
+    pub window: Option<Window>,
+    /// Latest first issue less earliest.
+    pub start_skew_ns: Option<u64>,
+    /// Greatest of the frozen maps.
+    pub clock_uncertainty_ns: Option<u64>,
+    /// Greatest distance between a frozen map and later samples of the clock.
+    pub clock_residual_ns: Option<u64>,
+    /// Service time in the window over threads x window.
+    pub busy_share: Option<f64>,
+    /// Latencies over the point.
+    pub latency_ns: Latencies,
+    /// The same by kind of operation.
+    pub by_op: Vec<ByOp>,
+    /// Longest time that a thread took to open its file, while arming.
+    pub open_s: Option<f64>,
+    /// Longest final fsync of a thread.
+    pub fsync_s: Option<f64>,
+    /// Longest syncfs of a node after the threads had ended.
+    pub syncfs_s: Option<f64>,
+    /// Whether the rate was steady; null where the point was too short to tell.
+    pub steady: Option<Steady>,
+    /// The network's view.
+    pub network: Network,
+    /// What bounds the result; null where it is not judged.
+    pub verdict: Option<String>,
+    /// By node.
+    pub nodes: Vec<PointNode>,
+    /// By thread.
+    pub threads: Vec<PointThread>,
+    /// Failed operations by kind.
+    pub error_kinds: Vec<ErrorKind>,
+    /// The fleet over time.
+    pub intervals: Vec<Interval>,
+}
+
+/// A doubt.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Mark {
+    /// What kind; `docs/figures.md` lists them.
+    pub code: String,
+    /// What was found.
+    pub value: Option<f64>,
+    /// What would be no doubt.
+    pub limit: Option<f64>,
+    /// For people.
+    pub text: String,
+}
+
+/// What was asked of a point.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    /// I/O threads of the fleet.
+    pub threads: u32,
+    /// Nodes that have work.
+    pub nodes: u32,
+    /// `file-per-thread` or `shared-file`.
+    pub layout: String,
+    /// Of each thread's file, or of the shared one.
+    pub file_bytes: u64,
+    /// Of an operation.
+    pub block_bytes: u64,
+    /// Order of blocks.
+    pub pattern: String,
+    /// Length of the measured phase; null by size.
+    pub duration_ns: Option<u64>,
+    /// Length of the warm-up.
+    pub ramp_ns: u64,
+    /// Direct I/O.
+    pub direct: bool,
+    /// Engine.
+    pub engine: String,
+    /// Fsync policy; null where the point reads.
+    pub fsync: Option<String>,
+    /// Fresh files; null where the point reads.
+    pub fresh: Option<bool>,
+    /// Seed.
+    pub seed: u64,
+    /// Swept keys and their values as written, in order.
+    pub swept: Vec<Swept>,
+}
+
+/// A swept key and its value in this point.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Swept {
+    /// Key.
+    pub key: String,
+    /// Value as people write it.
+    pub value: String,
+}
+
+/// Who was to report, and who did.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Census {
+    /// Nodes with work.
+    pub expected: u32,
+    /// Nodes whose report came.
+    pub reported: u32,
+    /// Names of the others.
+    pub lost: Vec<String>,
+}
+
+/// Operations that never completed.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Unfinished {
+    /// How many.
+    pub count: u64,
+    /// Greatest age when they were given up; null if there is none.
+    pub oldest_ns: Option<u64>,
+}
+
+/// Which figure stands for the point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Headline {
+    /// The common window's.
+    Common,
+    /// First begin to last end.
+    Span,
+}
+
+/// The five aggregates.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Five {
+    /// In the common window.
+    pub common: Option<f64>,
+    /// All over (last end - first begin).
+    pub span: Option<f64>,
+    /// Sum of the threads' own.
+    pub thread_sum: Option<f64>,
+    /// Up to the first thread's end.
+    pub first_done: Option<f64>,
+    /// All over the slowest thread's own time.
+    pub last_done: Option<f64>,
+}
+
+/// The common window.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Window {
+    /// Begin, after T0.
+    pub start_s: f64,
+    /// Length.
+    pub seconds: f64,
+    /// Payload in it.
+    pub bytes: f64,
+    /// Operations in it.
+    pub ops: f64,
+    /// Time in which all threads were busy over (last end - first begin).
+    pub overlap: f64,
+}
+
+/// Latencies of a point or an interval.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Latencies {
+    /// Issue to completion; null where nothing completed.
+    pub service: Option<Latency>,
+    /// Intended start to completion; null without an offered rate.
+    pub response: Option<Latency>,
+}
+
+/// A distribution of latencies, in ns.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Latency {
+    /// Operations.
+    pub count: u64,
+    /// Least.
+    pub min: u64,
+    /// Mean, from the exact sum.
+    pub mean: f64,
+    /// Standard deviation, from the exact sums.
+    pub stddev: f64,
+    /// Median. Percentiles are null where fewer than 10 operations lie above.
+    pub p50: Option<u64>,
+    /// 90 %.
+    pub p90: Option<u64>,
+    /// 95 %.
+    pub p95: Option<u64>,
+    /// 99 %.
+    pub p99: Option<u64>,
+    /// 99.9 %.
+    pub p99_9: Option<u64>,
+    /// 99.99 %.
+    pub p99_99: Option<u64>,
+    /// Greatest.
+    pub max: u64,
+    /// Operations of more than an hour: in count, mean and max, in no percentile's bucket.
+    pub over: u64,
+}
+
+/// Counts of one kind of operation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ByOp {
+    /// `write` or `read`.
+    pub op: String,
+    /// Payload.
+    pub bytes: u64,
+    /// Operations.
+    pub ops: u64,
+    /// Failed ones.
+    pub errors: u64,
+    /// Latencies.
+    pub latency_ns: Latencies,
+}
+
+/// Whether the rate was steady over the last five rounds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Steady {
+    /// The verdict.
+    pub steady: bool,
+    /// Length of a round.
+    pub round_s: f64,
+    /// (greatest - least) / mean of the rounds.
+    pub spread: f64,
+    /// Change of the fitted line across the rounds / mean.
+    pub slope: f64,
+}
+
+/// The network's view of a point.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Network {
+    /// Limit in the direction of the payload.
+    pub limit_bytes_per_s: Option<f64>,
+    /// Who says so.
+    pub limit_source: Option<String>,
+    /// Bytes sent.
+    pub tx_bytes: Option<u64>,
+    /// Bytes received.
+    pub rx_bytes: Option<u64>,
+    /// `common` / limit.
+    pub payload_share: Option<f64>,
+    /// Wire bytes / limit.
+    pub wire_share: Option<f64>,
+    /// Wire bytes / payload.
+    pub wire_per_payload: Option<f64>,
+}
+
+/// How a node came out of a point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum NodeStatus {
+    /// It reported, and all of its threads ended by themselves.
+    Ok,
+    /// Its report never came. What it had delivered by then stands here, and not in the point's sums.
+    Lost,
+    /// It reported, with threads that never returned from an operation.
+    Stuck,
+}
+
+/// A node in a point.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct PointNode {
+    /// Name.
+    pub node: String,
+    /// How it came out.
+    pub status: NodeStatus,
+    /// Payload of the measured phase.
+    pub bytes: u64,
+    /// Operations.
+    pub ops: u64,
+    /// Failed ones.
+    pub errors: u64,
+    /// Its part of `common`; null where there is no window.
+    pub bandwidth: Option<f64>,
+    /// Share of its machine's CPU time that was busy.
+    pub cpu_share: Option<f64>,
+}
+
+/// A thread in a point. Times are after T0.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct PointThread {
+    /// Number in the fleet.
+    pub thread: u32,
+    /// Its node.
+    pub node: String,
+    /// How it ended: `finished`, `deadline`, `stopped`, `errors`, `stuck`.
+    pub end: String,
+    /// Payload of the measured phase.
+    pub bytes: u64,
+    /// Operations.
+    pub ops: u64,
+    /// Failed ones.
+    pub errors: u64,
+    /// First issue.
+    pub begin_s: Option<f64>,
+    /// Last completion, or the return of its fsync.
+    pub end_s: Option<f64>,
+}
+
+/// Failed operations of one kind on one node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ErrorKind {
+    /// Node.
+    pub node: String,
+    /// `write` or `read`.
+    pub op: String,
+    /// What failed.
+    pub call: String,
+    /// errno; 0 for a short read.
+    pub errno: i32,
+    /// For people.
+    pub text: String,
+    /// How many.
+    pub count: u64,
+    /// File of the first one.
+    pub file: String,
+    /// Offset of the first one.
+    pub offset: u64,
+    /// Longest that one took.
+    pub max_ns: u64,
+}
+
+/// What an interval belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum IntervalPhase {
+    /// Warm-up: in no figure.
+    Ramp,
+    /// The measured phase.
+    Measure,
+    /// After the deadline of a point by time: operations that were in flight.
+    Drain,
+}
+
+/// The fleet in one interval: operations whole in the interval in which they completed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Interval {
+    /// Number.
+    pub k: u32,
+    /// Begin, after T0.
+    pub start_s: f64,
+    /// Length; the last one ends with the last thread.
+    pub seconds: f64,
+    /// What it belongs to.
+    pub phase: IntervalPhase,
+    /// Payload.
+    pub bytes: u64,
+    /// Operations.
+    pub ops: u64,
+    /// Failed ones.
+    pub errors: u64,
+    /// Service times; null where nothing completed or they are counted with a later interval.
+    pub latency_ns: Option<Latency>,
+}
+
+/// Statistics of one point over its repetitions, on the headline.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Repetition {
+    /// Name of the stage.
+    pub stage: String,
+    /// Indexes of its points.
+    pub points: Vec<u32>,
+    /// Mean, bytes per second.
+    pub mean: f64,
+    /// Standard deviation (n - 1).
+    pub stddev: f64,
+    /// Half of the 95 % confidence interval (Student t).
+    pub ci95: f64,
+}

@@ -1,0 +1,305 @@
+//! Known answers, computed by hand; times in the scripts are ms.
+
+use proptest::prelude::*;
+
+use super::{
+    script::{Op, ops_ms, spread, times},
+    *,
+};
+
+const MS: i64 = 1_000_000;
+
+/// Figures of scripted threads.
+fn figures_of(threads: &[Vec<Op>], ramp_ms: i64) -> Figures {
+    let own: Vec<ThreadTimes> = threads.iter().map(|ops| times(ops, ramp_ms * MS)).collect();
+    figures_with(threads, &own, ramp_ms)
+}
+
+fn figures_with(threads: &[Vec<Op>], own: &[ThreadTimes], ramp_ms: i64) -> Figures {
+    let ticks = spread(&threads.concat());
+    let ramp_ns = u64::try_from(ramp_ms * MS).unwrap();
+    compute(&FigureInput {
+        threads: own,
+        ticks: &ticks,
+        ramp_ns,
+    })
+}
+
+fn close(figure: Option<f64>, expected: f64) -> bool {
+    figure.is_some_and(|figure| (figure - expected).abs() <= expected.abs() * 1e-12)
+}
+
+/// Thread 0 from 0 to 310 ms, 3 x 1000 bytes; thread 1 begins 45 ms late and ends at 345 ms, 3 x
+/// 2000 bytes. Operations lie across both edges of the window.
+fn late_thread() -> [Vec<Op>; 2] {
+    [
+        ops_ms(&[(0, 100), (100, 200), (200, 310)], 1_000),
+        ops_ms(&[(45, 145), (145, 245), (245, 345)], 2_000),
+    ]
+}
+
+#[test]
+fn five_figures_of_a_late_thread_across_both_edges() {
+    let figures = figures_of(&late_thread(), 0);
+    let window = figures.window.unwrap();
+    // [45, 310] snaps inwards to [50, 310].
+    assert_eq!(
+        (window.begin_ns(), window.length_ns()),
+        (50_000_000, 260_000_000)
+    );
+    // Thread 0: 0.5 + 1 + 1 operations. Thread 1: 0.95 + 1 + 0.65.
+    assert_eq!(
+        window.payload,
+        Payload {
+            bytes: 2_500.0 + 5_200.0,
+            ops: 2.5 + 2.6
+        }
+    );
+    let Five {
+        common,
+        span,
+        thread_sum,
+        first_done,
+        last_done,
+    } = figures.bandwidth;
+    assert!(close(common, 7_700.0 / 0.26));
+    assert!(close(span, 9_000.0 / 0.345));
+    assert!(close(thread_sum, 3_000.0 / 0.31 + 6_000.0 / 0.3));
+    // Up to 310 ms: thread 0 whole, thread 1 two and 0.65 operations.
+    assert!(close(first_done, 8_300.0 / 0.31));
+    assert!(close(last_done, 9_000.0 / 0.31));
+    let Five {
+        common,
+        span,
+        thread_sum,
+        first_done,
+        last_done,
+    } = figures.iops;
+    // The share of an operation in a tick is rounded to 1/2^32.
+    assert!((common.unwrap() - 5.1 / 0.26).abs() < 1e-6);
+    assert!(close(span, 6.0 / 0.345));
+    assert!(close(thread_sum, 3.0 / 0.31 + 3.0 / 0.3));
+    assert!((first_done.unwrap() - 5.65 / 0.31).abs() < 1e-6);
+    assert!(close(last_done, 6.0 / 0.31));
+    assert!(close(figures.overlap, 265.0 / 345.0));
+    assert_eq!(figures.busy_share, Some(1.0));
+    assert_eq!(figures.start_skew_ns, Some(45_000_000));
+    assert_eq!(headline(&figures, Durability::Each), Some(Headline::Span));
+    assert!(figures.ordered());
+}
+
+#[test]
+fn the_window_counts_to_the_byte() {
+    // 7 bytes over 70 ms, one byte a tick; the second thread begins at 20 ms and ends at 130 ms.
+    let threads = [ops_ms(&[(0, 70), (70, 140)], 7), ops_ms(&[(20, 130)], 11)];
+    let window = figures_of(&threads, 0).window.unwrap();
+    assert_eq!((window.first_tick, window.ticks), (2, 11));
+    assert_eq!(window.payload.bytes, 5.0 + 6.0 + 11.0);
+}
+
+#[test]
+fn warm_up_is_in_no_figure() {
+    let threads = [
+        ops_ms(&[(0, 60), (60, 140), (140, 240), (240, 400)], 1_000),
+        ops_ms(&[(0, 60), (60, 310)], 4_000),
+    ];
+    let figures = figures_of(&threads, 100);
+    // Completed after 100 ms: 3 x 1000 and 1 x 4000, whole.
+    assert!(close(figures.bandwidth.span, 7_000.0 / 0.3));
+    assert!(close(figures.bandwidth.last_done, 7_000.0 / 0.3));
+    assert!(close(
+        figures.bandwidth.thread_sum,
+        3_000.0 / 0.3 + 4_000.0 / 0.21
+    ));
+    let window = figures.window.unwrap();
+    assert_eq!(
+        (window.begin_ns(), window.length_ns()),
+        (100_000_000, 210_000_000)
+    );
+    // By share: half of the operation that crosses 100 ms, 1, and 70/160; 210/250 of 4000.
+    assert_eq!(window.payload.bytes, 500.0 + 1_000.0 + 437.5 + 3_360.0);
+    assert!(close(figures.bandwidth.first_done, 5_297.5 / 0.21));
+    assert!(close(figures.overlap, 0.7));
+    assert_eq!(figures.start_skew_ns, Some(0));
+    assert_eq!(figures.first_begin_ns, Some(100 * MS));
+}
+
+#[test]
+fn a_thread_that_ended_in_the_warm_up_leaves_no_window() {
+    let threads = [ops_ms(&[(0, 400)], 1_000), ops_ms(&[(0, 60)], 1_000)];
+    let figures = figures_of(&threads, 100);
+    assert_eq!((figures.window, figures.overlap), (None, Some(0.0)));
+    assert_eq!(figures.bandwidth.first_done, None);
+    assert!(close(figures.bandwidth.span, 1_000.0 / 0.3));
+    assert_eq!(headline(&figures, Durability::Each), Some(Headline::Span));
+}
+
+#[test]
+fn a_staggered_fleet_headlines_span_while_thread_sum_exceeds_it() {
+    // Four threads one after the other: 1000 bytes in 100 ms each, 10 kB/s in truth.
+    let threads: Vec<Vec<Op>> = (0..4)
+        .map(|n| ops_ms(&[(n * 100, n * 100 + 100)], 1_000))
+        .collect();
+    let figures = figures_of(&threads, 0);
+    assert!(close(figures.bandwidth.span, 10_000.0));
+    assert!(close(figures.bandwidth.thread_sum, 40_000.0));
+    assert!(close(figures.bandwidth.last_done, 40_000.0));
+    assert!(close(figures.bandwidth.first_done, 10_000.0));
+    assert_eq!(
+        (figures.bandwidth.common, figures.overlap),
+        (None, Some(0.0))
+    );
+    assert!(figures.ordered());
+}
+
+#[test]
+fn threads_that_run_together_headline_common() {
+    let threads = [
+        ops_ms(&[(0, 200), (200, 400)], 500),
+        ops_ms(&[(3, 203), (203, 398)], 500),
+    ];
+    let figures = figures_of(&threads, 0);
+    assert!(close(figures.overlap, 395.0 / 400.0));
+    assert_eq!(headline(&figures, Durability::Each), Some(Headline::Common));
+    assert_eq!(
+        headline(&figures, Durability::Never),
+        Some(Headline::Common)
+    );
+    assert_eq!(headline(&figures, Durability::AtEnd), Some(Headline::Span));
+}
+
+#[test]
+fn the_return_of_fsync_ends_a_thread_but_not_its_window() {
+    let threads = [ops_ms(&[(0, 100), (100, 200)], 1_000)];
+    let mut own = times(&threads[0], 0);
+    own.ended_ns = Some(1_000 * MS);
+    let figures = figures_with(&threads, &[own], 0);
+    assert!(close(figures.bandwidth.span, 2_000.0));
+    assert!(close(figures.bandwidth.last_done, 2_000.0));
+    assert!(close(figures.bandwidth.first_done, 2_000.0));
+    assert!(close(figures.bandwidth.common, 10_000.0));
+    assert!(close(figures.overlap, 0.2));
+}
+
+#[test]
+fn a_window_needs_ten_ticks() {
+    let nine = figures_of(&[ops_ms(&[(1, 109)], 1_000)], 0);
+    assert_eq!((nine.window, nine.bandwidth.common), (None, None));
+    assert_eq!(nine.overlap, Some(1.0));
+    let ten = figures_of(&[ops_ms(&[(1, 110)], 1_000)], 0);
+    assert_eq!(ten.window.map(|window| window.ticks), Some(10));
+    assert_eq!(headline(&nine, Durability::Each), Some(Headline::Span));
+}
+
+#[test]
+fn a_thread_with_work_and_no_completion_leaves_no_window() {
+    let threads = [ops_ms(&[(0, 400)], 1_000), Vec::new()];
+    let mut own: Vec<ThreadTimes> = threads.iter().map(|ops| times(ops, 0)).collect();
+    let never = figures_with(&threads, &own, 0);
+    assert_eq!((never.window, never.overlap), (None, None));
+    own[1].first_issue_ns = Some(7 * MS);
+    let stuck = figures_with(&threads, &own, 0);
+    assert_eq!((stuck.window, stuck.start_skew_ns), (None, Some(7_000_000)));
+    assert!(close(stuck.bandwidth.span, 2_500.0));
+    // Without work it is in no figure.
+    own[1] = ThreadTimes::default();
+    assert!(close(
+        figures_with(&threads, &own, 0).bandwidth.common,
+        2_500.0
+    ));
+}
+
+#[test]
+fn busy_share_is_service_over_threads_times_window() {
+    // One thread busy all the time, one for 60 of each 100 ms.
+    let threads = [
+        ops_ms(&[(0, 400)], 1_000),
+        ops_ms(&[(0, 60), (100, 160), (200, 260), (300, 400)], 1_000),
+    ];
+    let figures = figures_of(&threads, 0);
+    assert_eq!(
+        figures.busy_share,
+        Some((400.0 + 60.0 * 3.0 + 100.0) / 800.0)
+    );
+}
+
+#[test]
+fn nothing_measured_is_none_not_zero() {
+    assert_eq!(figures_of(&[], 0), Figures::default());
+    let failed = [vec![Op {
+        issue_ns: 0,
+        done_ns: 5 * MS,
+        bytes: None,
+    }]];
+    let figures = figures_of(&failed, 0);
+    assert_eq!(
+        (figures.bandwidth, figures.iops),
+        (Five::default(), Five::default())
+    );
+    assert_eq!(headline(&figures, Durability::Each), None);
+}
+
+#[test]
+fn durability_of_each_workload() {
+    use Durability::{AtEnd, Each, Never};
+    assert_eq!(Durability::of(OpKind::Write, false, Fsync::End), AtEnd);
+    assert_eq!(Durability::of(OpKind::Write, false, Fsync::None), Never);
+    assert_eq!(Durability::of(OpKind::Write, false, Fsync::Each), Each);
+    assert_eq!(Durability::of(OpKind::Write, true, Fsync::End), Each);
+    assert_eq!(Durability::of(OpKind::Read, false, Fsync::End), Each);
+}
+
+/// A thread that begins at some time and has operations with pauses between them.
+fn any_thread() -> impl Strategy<Value = Vec<Op>> {
+    let steps =
+        proptest::collection::vec((0..30_000_000_i64, 0..90_000_000_i64, 0..5_000_u64), 0..12);
+    (0..200_000_000_i64, steps).prop_map(|(begin, steps)| {
+        let mut now = begin;
+        steps
+            .into_iter()
+            .map(|(pause, service, bytes)| {
+                let issue_ns = now + pause;
+                now = issue_ns + service;
+                Op {
+                    issue_ns,
+                    done_ns: now,
+                    bytes: Some(bytes),
+                }
+            })
+            .collect()
+    })
+}
+
+proptest! {
+    #[test]
+    fn order_and_bounds_hold(
+        threads in proptest::collection::vec(any_thread(), 1..6),
+        ramp_ms in prop_oneof![Just(0_i64), Just(100)],
+    ) {
+        let mut own: Vec<ThreadTimes> =
+            threads.iter().map(|ops| times(ops, ramp_ms * MS)).collect();
+        own.iter_mut().for_each(|thread| thread.has_work = thread.ended_ns.is_some());
+        let figures = figures_with(&threads, &own, ramp_ms);
+        prop_assert!(figures.ordered());
+        prop_assert!(figures.overlap.is_none_or(|overlap| (0.0..=1.0).contains(&overlap)));
+        prop_assert!(figures.busy_share.is_none_or(|share| (0.0..=1.0).contains(&share)));
+        let all: u64 = threads.iter().flatten().filter_map(|op| op.bytes).sum();
+        if let Some(window) = figures.window {
+            prop_assert!(window.payload.bytes <= all as f64);
+            prop_assert!(window.begin_ns() >= u64::try_from(ramp_ms * MS).unwrap());
+        }
+    }
+
+    #[test]
+    fn merged_ticks_are_the_ticks_of_all(a in any_thread(), b in any_thread()) {
+        let together = spread(&[a.clone(), b.clone()].concat());
+        let mut merged = vec![Tick::default(); together.len()];
+        for series in [spread(&a), spread(&b)] {
+            merged.iter_mut().zip(series).for_each(|(tick, other)| tick.merge(other));
+        }
+        prop_assert_eq!(&merged, &together);
+        let bytes: u64 = a.iter().chain(&b).filter_map(|op| op.bytes).sum();
+        let sums = Spread::new(&together, None, None).between(0, i64::MAX);
+        prop_assert_eq!(sums.bytes, bytes as f64);
+    }
+}
