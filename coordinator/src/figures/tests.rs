@@ -48,13 +48,8 @@ fn five_figures_of_a_late_thread_across_both_edges() {
         (50_000_000, 260_000_000)
     );
     // Thread 0: 0.5 + 1 + 1 operations. Thread 1: 0.95 + 1 + 0.65.
-    assert_eq!(
-        window.payload,
-        Payload {
-            bytes: 2_500.0 + 5_200.0,
-            ops: 2.5 + 2.6
-        }
-    );
+    assert_eq!(window.payload.bytes, 2_500.0 + 5_200.0);
+    assert!((window.payload.ops - (2.5 + 2.6)).abs() < 1e-8);
     let Five {
         common,
         span,
