@@ -240,7 +240,7 @@ impl World {
         self.workers[index].beat(now_ns);
         while let Some(message) = self.workers[index].answered(now_ns) {
             let node = NodeIndex(u32::try_from(index).unwrap());
-            self.tell(match message {
+            let event = match message {
                 ToFleet::Connected => Event::Connected(node),
                 ToFleet::Notice(notice) => {
                     self.note(format!("from {index}: {notice:?}").chars().take(140).collect());
@@ -249,7 +249,8 @@ impl World {
                 ToFleet::Delivery(delivery) => Event::Delivery(node, delivery),
                 ToFleet::Datagram(datagram) => Event::Datagram(node, datagram),
                 ToFleet::Gone(why) => Event::Down(node, why),
-            });
+            };
+            self.tell(event);
         }
     }
 
