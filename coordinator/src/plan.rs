@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use iofleet_shared::{
     ids::{NodeIndex, PointId},
-    limits::{NODES_MAX, THREADS_MAX},
+    limits::{FRAME_BYTES_MAX, NODES_MAX, THREADS_MAX},
     work::{Amount, DatasetDir, Extent, Layout, OpKind, TargetSpec, ThreadPlan, WorkerPlan},
 };
 
@@ -253,6 +253,13 @@ impl PointPlan {
             .threads_of(node)
             .map(|thread| self.thread_plan(thread, manifest))
             .collect::<Result<Vec<_>, String>>()?;
+        let extents: usize = threads.iter().map(|thread| thread.extents.len()).sum();
+        if extents > EXTENTS_MAX {
+            return Err(format!(
+                "what was written lies in {extents} pieces on one node, more than {EXTENTS_MAX}: \
+                 write with `sequential`, or in larger blocks"
+            ));
+        }
         let amount = match params.duration_ns {
             None => Amount::Share,
             Some(duration_ns) => Amount::Time {
@@ -376,6 +383,9 @@ fn threads_of_fleet(threads: Threads, nodes: u32) -> Option<u32> {
     }
 }
 
+/// Extents that one worker's plan may have: half of a frame of the protocol.
+const EXTENTS_MAX: usize = 1 << 19;
+const _: () = assert!(EXTENTS_MAX * size_of::<Extent>() <= FRAME_BYTES_MAX as usize / 2);
 /// What names of shared files begin with.
 const SHARED_PREFIX: &str = "shared-";
 

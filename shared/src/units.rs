@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn every_wrong_form_names_the_right_one() {
+    fn wrong_sizes_name_the_right_form() {
         let cases = [
             (
                 "4 KB",
@@ -289,6 +289,10 @@ mod tests {
         for (text, expected) in cases {
             assert_eq!(size_error(text), expected);
         }
+    }
+
+    #[test]
+    fn so_do_wrong_rates_times_and_percentages() {
         let rate = |text: &str| text.parse::<Rate>().unwrap_err().to_string();
         assert_eq!(
             rate("400 Gb/s"),

@@ -43,7 +43,7 @@ fn fleet(scenario: &Scenario, plan: &Plan) -> String {
         .collect();
     let mut text = match names.as_slice() {
         [] => format!("Fleet    {nodes} on this machine\n"),
-        [names @ ..] if names.len() <= NAMES_MAX => {
+        names if names.len() <= NAMES_MAX => {
             format!("Fleet    {nodes}: {}\n", names.join(", "))
         }
         [first, .., last] => format!("Fleet    {nodes}: {first} … {last}\n"),

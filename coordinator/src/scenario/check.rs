@@ -7,7 +7,7 @@ use iofleet_shared::{
 
 use super::{
     PointSpec, TargetConfig, Threads, coverage,
-    error::{Origin, Problem, Problems},
+    error::{Problem, Problems},
     file::{ScenarioFile, Setting},
     keys::{self, Effect, Key, KeyId},
     resolve::{Draft, View},
@@ -89,12 +89,10 @@ fn pair(view: &View<'_>, first: KeyId, second: KeyId, text: String) -> Problem {
     } else {
         second
     };
-    let place = |id: KeyId| match view.origin(id) {
-        // What nobody wrote belongs to the stage.
-        Origin::Default => view.stage_origin().clone(),
-        origin => origin,
-    };
-    Problem::at(&place(written), view.path(written), text).and(&place(second), "and here")
+    // What nobody wrote belongs to the stage.
+    let stage = view.stage_origin();
+    let (here, there) = (view.origin(written), view.origin(second));
+    Problem::at(here.or(stage), view.path(written), text).and(there.or(stage), "and here")
 }
 
 fn whole_blocks(draft: &Draft<'_>, problems: &mut Problems) {
@@ -264,9 +262,9 @@ pub(super) fn has_effect(key: &Key, point: &PointSpec) -> bool {
 /// Reads and rewrites need earlier writes of the same pass.
 fn covered(pass: &[Draft<'_>], problems: &mut Problems) {
     let specs: Vec<&PointSpec> = pass.iter().map(|draft| &draft.spec).collect();
-    let per_node = |spec: &&PointSpec| matches!(spec.params.threads, Threads::PerNode(_));
+    let per_node = |spec: &PointSpec| matches!(spec.params.threads, Threads::PerNode(_));
     // Where both are used, only the plan knows how many threads there are.
-    if specs.iter().any(|spec| per_node(&spec)) && !specs.iter().all(|spec| per_node(&spec)) {
+    if specs.iter().any(|spec| per_node(spec)) && !specs.iter().all(|spec| per_node(spec)) {
         return;
     }
     let count = |threads: Threads| match threads {
@@ -276,15 +274,13 @@ fn covered(pass: &[Draft<'_>], problems: &mut Problems) {
         return;
     };
     let view = &pass[uncovered.at].view;
-    let origin = match view.origin(uncovered.key) {
-        Origin::Default => view.stage_origin().clone(),
-        origin => origin,
-    };
+    let origin = view.origin(uncovered.key);
+    let origin = origin.or(view.stage_origin());
     let problem = match view.get(uncovered.key) {
         Some(_) if uncovered.key != KeyId::Op => {
-            Problem::at(&origin, view.path(uncovered.key), uncovered.text)
+            Problem::at(origin, view.path(uncovered.key), uncovered.text)
         }
-        _ => Problem::new(uncovered.text).and(&origin, "here"),
+        _ => Problem::new(uncovered.text).and(origin, "here"),
     };
     problems.push(problem.right(uncovered.help));
 }

@@ -59,13 +59,14 @@ pub fn key_table() -> String {
         } else {
             String::new()
         };
-        let legal = match key.kind {
-            Kind::Choice(words) => words
+        let legal = if let Kind::Choice(words) = key.kind {
+            words
                 .iter()
                 .map(|word| format!("`{word}`"))
                 .collect::<Vec<_>>()
-                .join(", "),
-            _ => key.legal(),
+                .join(", ")
+        } else {
+            key.legal()
         };
         let default = match key.default {
             Some(default) => format!("`{default}`"),

@@ -7,7 +7,7 @@ use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
 /// A scenario that can't be run. All faults that could be found in one go.
 #[derive(Debug, Clone)]
 pub struct ScenarioError {
-    first: Problem,
+    first: Box<Problem>,
     others: Vec<Problem>,
 }
 
@@ -15,7 +15,7 @@ impl ScenarioError {
     /// One line for each fault: `ramp.toml:7: workload.block: …`.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
-        std::iter::once(&self.first)
+        std::iter::once(&*self.first)
             .chain(&self.others)
             .map(ToString::to_string)
             .collect()
@@ -23,7 +23,7 @@ impl ScenarioError {
 
     pub(super) fn one(problem: Problem) -> Self {
         Self {
-            first: problem,
+            first: Box::new(problem),
             others: Vec::new(),
         }
     }
@@ -69,6 +69,13 @@ pub enum Origin {
     Argument(String),
     /// Nobody wrote it.
     Default,
+}
+
+impl Origin {
+    /// Another place for what nobody wrote.
+    pub(super) fn or<'a>(&'a self, other: &'a Self) -> &'a Self {
+        if *self == Self::Default { other } else { self }
+    }
 }
 
 /// One fault.
@@ -210,6 +217,11 @@ impl Problems {
         }
     }
 
+    /// Whether nothing was found as yet.
+    pub(super) fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
     /// Itself, if nothing was found.
     pub(super) fn none(self) -> Result<Self, ScenarioError> {
         let Self { source, found } = self;
@@ -220,7 +232,7 @@ impl Problems {
                 found: Vec::new(),
             }),
             Some(first) => Err(ScenarioError {
-                first,
+                first: Box::new(first),
                 others: found.collect(),
             }),
         }

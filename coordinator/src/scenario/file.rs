@@ -208,9 +208,10 @@ pub(super) fn unknown(name: &str, place: Place, origin: &Origin) -> Problem {
 }
 
 fn legal_names(place: Place) -> impl Iterator<Item = &'static str> {
-    let sections: &[&str] = match place {
-        Place::Top => &["fleet", "target", "workload", "sweep", "stage"],
-        _ => &[],
+    let sections: &[&str] = if place == Place::Top {
+        &["fleet", "target", "workload", "sweep", "stage"]
+    } else {
+        &[]
     };
     let here = move |key: &&Key| {
         let shared = matches!(place, Place::Stage | Place::Sweep) && key.place == Place::Workload;

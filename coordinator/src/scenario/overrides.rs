@@ -1,6 +1,6 @@
 //! What the command line and the environment change in a scenario as written.
 
-use iofleet_shared::units::{Rate, Size, Time};
+use iofleet_shared::units::{Size, Time};
 
 use super::{
     error::Problems,
@@ -257,10 +257,18 @@ fn no_such_place(change: &Override) -> Problem {
 }
 
 fn example(key: &Key) -> String {
-    match key.kind {
-        Kind::Size(..) => format!("a size ({})", Size::units().collect::<Vec<_>>().join(", ")),
-        Kind::Time(..) => format!("a time ({})", Time::units().collect::<Vec<_>>().join(", ")),
-        Kind::Rate => format!("a rate ({})", Rate::units().collect::<Vec<_>>().join(", ")),
-        _ => key.legal(),
-    }
+    let units: Vec<&str> = match key.kind {
+        Kind::Size(..) => Size::units().collect(),
+        Kind::Time(..) => Time::units().collect(),
+        Kind::Rate
+        | Kind::Count(..)
+        | Kind::Integer
+        | Kind::Flag
+        | Kind::Choice(_)
+        | Kind::StageName
+        | Kind::Text
+        | Kind::Path
+        | Kind::Hosts => return key.legal(),
+    };
+    format!("{} ({})", key.legal(), units.join(", "))
 }

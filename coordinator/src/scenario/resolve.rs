@@ -81,38 +81,38 @@ impl<'a> View<'a> {
     }
 
     fn bytes(&self, id: KeyId) -> Option<u64> {
-        match self.value(id)? {
-            Value::Size(size) => Some(size.bytes()),
-            _ => None,
-        }
+        let Value::Size(size) = self.value(id)? else {
+            return None;
+        };
+        Some(size.bytes())
     }
 
     fn ns(&self, id: KeyId) -> Option<u64> {
-        match self.value(id)? {
-            Value::Time(time) => Some(time.ns()),
-            _ => None,
-        }
+        let Value::Time(time) = self.value(id)? else {
+            return None;
+        };
+        Some(time.ns())
     }
 
     fn flag(&self, id: KeyId) -> Option<bool> {
-        match self.value(id)? {
-            Value::Flag(flag) => Some(flag),
-            _ => None,
-        }
+        let Value::Flag(flag) = self.value(id)? else {
+            return None;
+        };
+        Some(flag)
     }
 
     fn number(&self, id: KeyId) -> Option<u64> {
-        match self.value(id)? {
-            Value::Integer(number) => Some(number),
-            _ => None,
-        }
+        let Value::Integer(number) = self.value(id)? else {
+            return None;
+        };
+        Some(number)
     }
 
     fn word<T: Copy>(&self, id: KeyId, meanings: &words::Words<T>) -> Option<T> {
-        match self.value(id)? {
-            Value::Choice(word) => words::meaning(meanings, word),
-            _ => None,
-        }
+        let Value::Choice(word) = self.value(id)? else {
+            return None;
+        };
+        words::meaning(meanings, word)
     }
 
     fn threads(&self) -> Threads {
@@ -173,8 +173,12 @@ pub(super) fn load(
     }
     let names = file.stage_names();
     check::stages(&file, &names, &mut problems);
+    if problems.is_empty() {
+        // Of a file that can't be read, nobody knows what it lacks.
+        missing(&file, context, &mut problems);
+    }
     let fleet = fleet(&file, context, &mut problems);
-    let target = target(&file, context, &mut problems);
+    let target = target(&file);
     let mut problems = problems.none()?;
     let drafts = expand(&file, &names, &mut problems);
     check::points(&file, &drafts, &target, &mut problems);
@@ -232,6 +236,23 @@ pub(super) fn repeat(file: &ScenarioFile) -> u32 {
     }
 }
 
+/// What only a fleet on this machine can do without.
+fn missing(file: &ScenarioFile, context: &Context, problems: &mut Problems) {
+    if context.local {
+        return;
+    }
+    if context.workers_flag.is_none() && !file.single.contains_key(&KeyId::Workers) {
+        let help = "name the workers with `--workers client[01-04]` (or fleet.workers in the \
+                    file), or start some on this machine with `--local 4`";
+        problems.push(Problem::new("no workers are named").right(help));
+    }
+    if !file.single.contains_key(&KeyId::Path) {
+        let help = "name a directory on the file system under test with `--path \
+                    /mnt/beegfs/iofleet` (or target.path in the file)";
+        problems.push(Problem::new("no target is named").right(help));
+    }
+}
+
 fn fleet(file: &ScenarioFile, context: &Context, problems: &mut Problems) -> FleetConfig {
     let rate = |id: KeyId| match file.single.get(&id).map(|setting| &setting.value) {
         Some(Value::Rate(rate)) => Some(rate.bytes_per_s()),
@@ -256,14 +277,7 @@ fn fleet(file: &ScenarioFile, context: &Context, problems: &mut Problems) -> Fle
         }
         None => file.single.get(&KeyId::Workers).cloned(),
     };
-    let Some(written) = written else {
-        if !context.local {
-            let help = "name the workers with `--workers client[01-04]` (or fleet.workers in the \
-                        file), or start some on this machine with `--local 4`";
-            problems.push(Problem::new("no workers are named").right(help));
-        }
-        return fleet;
-    };
+    let Some(written) = written else { return fleet };
     match hosts::parse(&written.value.to_string()) {
         Ok(_) if context.local => {}
         Ok(workers) => fleet.workers = workers,
@@ -272,13 +286,8 @@ fn fleet(file: &ScenarioFile, context: &Context, problems: &mut Problems) -> Fle
     fleet
 }
 
-fn target(file: &ScenarioFile, context: &Context, problems: &mut Problems) -> TargetConfig {
+fn target(file: &ScenarioFile) -> TargetConfig {
     let path = text(file, KeyId::Path);
-    if path.is_none() && !context.local {
-        let help = "name a directory on the file system under test with `--path \
-                    /mnt/beegfs/iofleet` (or target.path in the file)";
-        problems.push(Problem::new("no target is named").right(help));
-    }
     let keep = file.single.get(&KeyId::Keep).map(|setting| &setting.value);
     TargetConfig {
         path,

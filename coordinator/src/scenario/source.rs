@@ -1,6 +1,10 @@
 //! Where a scenario's text comes from. The one place of this module that reads a file.
 
-use std::{fs::File, io::Read, path::Path};
+use std::{
+    fs::File,
+    io::{ErrorKind, Read},
+    path::Path,
+};
 
 use super::error::{Problem, ScenarioError};
 
@@ -32,11 +36,14 @@ impl Source {
         let fault = |text: String| {
             ScenarioError::one(Problem::new(format!("scenario file `{name}`: {text}")))
         };
-        let failed = |error: std::io::Error| match error.kind() {
-            std::io::ErrorKind::NotFound => fault("there is no such file".to_owned()),
-            std::io::ErrorKind::IsADirectory => fault("it is a directory".to_owned()),
-            std::io::ErrorKind::PermissionDenied => fault("it may not be read".to_owned()),
-            _ => fault(error.to_string()),
+        let failed = |error: std::io::Error| {
+            let known = [
+                (ErrorKind::NotFound, "there is no such file"),
+                (ErrorKind::IsADirectory, "it is a directory"),
+                (ErrorKind::PermissionDenied, "it may not be read"),
+            ];
+            let known = known.into_iter().find(|(kind, _)| *kind == error.kind());
+            fault(known.map_or_else(|| error.to_string(), |(_, text)| text.to_owned()))
         };
         let mut bytes = Vec::new();
         let file = File::open(path).map_err(failed)?;

@@ -100,7 +100,9 @@ pub(super) fn read(key: &Key, raw: &Raw) -> Result<Value, String> {
             Raw::Text(text) if text == "true" || text == "false" => {
                 return Err(format!("write {text} without quotes"));
             }
-            _ => return Err(outside(key, raw)),
+            Raw::Integer(_) | Raw::Text(_) | Raw::Words(_) | Raw::Other(_) => {
+                return Err(outside(key, raw));
+            }
         },
         Kind::Choice(words) => choice(key, words, raw)?,
         Kind::StageName | Kind::Text | Kind::Path | Kind::Hosts => Value::Text(text(key, raw)?),
@@ -133,12 +135,12 @@ fn shown(raw: &Raw) -> String {
 }
 
 fn outside(key: &Key, raw: &Raw) -> String {
-    let hint = match raw {
-        Raw::Words(words) if words.contains(',') => {
-            format!("; a list of values belongs in sweep.{}", key.name)
-        }
-        Raw::Other("list") => format!("; a list of values belongs in [sweep], {} = …", key.name),
-        _ => String::new(),
+    let hint = if matches!(raw, Raw::Words(words) if words.contains(',')) {
+        format!("; a list of values belongs in sweep.{}", key.name)
+    } else if *raw == Raw::Other("list") {
+        format!("; a list of values belongs in [sweep], {} = …", key.name)
+    } else {
+        String::new()
     };
     format!("{} is not {}{hint}", shown(raw), key.legal())
 }
@@ -150,7 +152,7 @@ fn whole(key: &Key, raw: &Raw) -> Result<i64, String> {
         Raw::Text(text) if text.trim().parse::<i64>().is_ok() => {
             Err(format!("write {} without quotes", text.trim()))
         }
-        _ => Err(outside(key, raw)),
+        Raw::Flag(_) | Raw::Text(_) | Raw::Other(_) => Err(outside(key, raw)),
     }
 }
 
@@ -207,18 +209,17 @@ fn text(key: &Key, raw: &Raw) -> Result<String, String> {
     if text.len() > TEXT_MAX {
         return Err(format!("longer than {TEXT_MAX} bytes"));
     }
-    match key.kind {
-        Kind::StageName => {
-            let legal = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-            if text.is_empty() || text.len() > 64 || !text.chars().all(legal) {
-                return Err(outside(key, raw));
-            }
+    if key.kind == Kind::StageName {
+        let legal = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if text.is_empty() || text.len() > 64 || !text.chars().all(legal) {
+            return Err(outside(key, raw));
         }
-        Kind::Path => path(text)?,
-        Kind::Text if key.id == KeyId::Name && text.trim().is_empty() => {
-            return Err("an empty name".to_owned());
-        }
-        _ => {}
+    }
+    if key.kind == Kind::Path {
+        path(text)?;
+    }
+    if key.id == KeyId::Name && text.trim().is_empty() {
+        return Err("an empty name".to_owned());
     }
     Ok(text.clone())
 }
