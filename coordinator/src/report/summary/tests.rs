@@ -161,8 +161,7 @@ fn a_partial_point_is_best_only_where_there_is_no_sound_one() {
     points[1].bandwidth.common = Some(500e6);
     let best_of = |points: &[PointRecord]| {
         let campaign = complete(points.to_vec());
-        let index = stages(&campaign)[0].best.as_ref().map(|best| best.point.index);
-        index
+        stages(&campaign)[0].best.as_ref().map(|best| best.point.index)
     };
     assert_eq!(best_of(&points), Some(0));
     points[0].status = PointStatus::Failed;
