@@ -1,0 +1,184 @@
+//! What a campaign says in sentences: its best results, what is doubtful about them, what went
+//! wrong, and what lies behind the headline.
+
+use iofleet_shared::units;
+
+use super::{headline, headline_of, plural};
+use crate::record::{
+    CampaignRecord, CampaignStatus, Headline, PointRecord, PointStatus, Repetition,
+};
+
+mod figures;
+mod trouble;
+
+/// Headlines by stage, doubts, errors, lost nodes, how the campaign stands where it is not
+/// complete, and the five figures of each stage's best point. Every line is ended by a newline;
+/// parts without anything to say are left out. `binary` shows GiB/s instead of GB/s.
+#[must_use]
+pub fn summary(campaign: &CampaignRecord, binary: bool) -> String {
+    let stages = stages(campaign);
+    let headlines: Vec<String> = stages.iter().map(|stage| stage.sentence(binary)).collect();
+    let parts = [
+        ("", headlines),
+        ("Doubts:", trouble::doubts(campaign)),
+        ("Errors:", trouble::errors(campaign)),
+        ("Lost nodes:", trouble::lost(campaign)),
+        ("", status(campaign)),
+        ("Figures of the best points:", figures::lines(&stages, binary)),
+    ];
+    let parts = parts.into_iter().filter(|(_, lines)| !lines.is_empty());
+    let texts: Vec<String> = parts.map(|(title, lines)| part(title, &lines)).collect();
+    texts.join("\n")
+}
+
+/// The points of one stage, and the best of them.
+struct Stage<'a> {
+    name: &'a str,
+    points: Vec<&'a PointRecord>,
+    best: Option<Best<'a>>,
+}
+
+struct Best<'a> {
+    /// The best one of its repetitions.
+    point: &'a PointRecord,
+    /// Mean of the repetitions, or the point's own headline.
+    bandwidth: f64,
+    repetition: Option<&'a Repetition>,
+}
+
+/// In the order in which they first ran.
+fn stages(campaign: &CampaignRecord) -> Vec<Stage<'_>> {
+    let mut stages: Vec<Stage<'_>> = Vec::new();
+    for point in &campaign.points {
+        match stages.iter_mut().find(|stage| stage.name == point.stage) {
+            Some(stage) => stage.points.push(point),
+            None => stages.push(Stage { name: &point.stage, points: vec![point], best: None }),
+        }
+    }
+    for stage in &mut stages {
+        stage.best = best(campaign, &stage.points);
+    }
+    stages
+}
+
+/// Sound points go before partial ones, whatever those reached; of repeated points the mean counts,
+/// for the greatest of many is the luckiest.
+fn best<'a>(campaign: &'a CampaignRecord, points: &[&'a PointRecord]) -> Option<Best<'a>> {
+    let candidates = points.iter().filter_map(|point| {
+        let own = headline_of(point, &point.bandwidth)?;
+        let mut repetitions = campaign.repetitions.iter();
+        let repetition = repetitions.find(|repetition| repetition.points.contains(&point.index));
+        let bandwidth = repetition.map_or(own, |repetition| repetition.mean);
+        Some((own, Best { point, bandwidth, repetition }))
+    });
+    let rank = |(own, best): &(f64, Best<'_>)| {
+        (best.point.status == PointStatus::Ok, best.bandwidth, *own)
+    };
+    let greatest = candidates.reduce(|kept, next| {
+        let (kept_rank, next_rank) = (rank(&kept), rank(&next));
+        if next_rank.partial_cmp(&kept_rank).is_some_and(std::cmp::Ordering::is_gt) {
+            next
+        } else {
+            kept
+        }
+    });
+    greatest.map(|(_, best)| best)
+}
+
+impl Stage<'_> {
+    fn sentence(&self, binary: bool) -> String {
+        let points = self.census();
+        let Some(best) = &self.best else {
+            return format!("{}: no bandwidth was measured; {points}.", self.name);
+        };
+        let up_to = if self.points.len() > 1 { "up to " } else { "" };
+        let bandwidth = units::format_rate(best.bandwidth, binary);
+        let spread = best.repetition.map_or_else(String::new, |repetition| {
+            format!(" ± {}", units::format_rate(repetition.ci95, binary))
+        });
+        let params = &best.point.params;
+        format!(
+            "{}: {up_to}{bandwidth}{spread} at {} on {} ({}); {points}.",
+            self.name,
+            plural(params.threads.into(), "thread"),
+            plural(params.nodes.into(), "node"),
+            conditions(best),
+        )
+    }
+
+    /// `5 points`, and how many of them are not `ok`.
+    fn census(&self) -> String {
+        let others = [PointStatus::Partial, PointStatus::Failed, PointStatus::Skipped];
+        let counts: Vec<String> = others
+            .iter()
+            .map(|status| (self.points.iter().filter(|point| point.status == *status), status))
+            .map(|(points, status)| (points.count(), status.word()))
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, word)| format!("{count} {word}"))
+            .collect();
+        let points = plural(self.points.len() as u64, "point");
+        if counts.is_empty() { points } else { format!("{points}, {}", counts.join(", ")) }
+    }
+}
+
+/// What the bandwidth is, and under which conditions it was reached.
+fn conditions(best: &Best<'_>) -> String {
+    let params = &best.point.params;
+    let mut parts = Vec::new();
+    if let Some(repetition) = best.repetition {
+        let count = repetition.points.len();
+        parts.push(format!("mean of {count} repetitions with its 95 % confidence interval"));
+    }
+    match headline(best.point) {
+        Some(Headline::Common) => parts.push("common window".to_owned()),
+        Some(Headline::Span) => parts.push("span from first begin to last end".to_owned()),
+        None => {}
+    }
+    if best.point.status == PointStatus::Partial {
+        parts.push("a partial point".to_owned());
+    }
+    parts.push(format!("{} blocks", units::format_size(params.block_bytes)));
+    parts.push(match (params.direct, &params.fsync) {
+        (true, _) => "direct".to_owned(),
+        (false, Some(fsync)) => format!("buffered with fsync = {fsync}"),
+        (false, None) => "buffered".to_owned(),
+    });
+    parts.push(params.layout.replace('-', " "));
+    // These are told already.
+    let told = ["threads", "threads_per_node", "block", "direct", "fsync", "layout"];
+    let others = params.swept.iter().filter(|swept| !told.contains(&swept.key.as_str()));
+    parts.extend(others.map(|swept| format!("{} = {}", swept.key, swept.value)));
+    parts.join(", ")
+}
+
+/// How the campaign stands, and the reasons of points that are not `ok`.
+fn status(campaign: &CampaignRecord) -> Vec<String> {
+    let points = &campaign.points;
+    let count = plural(points.len() as u64, "point");
+    let flawed = points.iter().filter(|point| point.status != PointStatus::Ok).count();
+    let sentence = match campaign.campaign.status {
+        CampaignStatus::Complete => return Vec::new(),
+        CampaignStatus::Running => format!("Not complete: it still runs, {count} so far"),
+        CampaignStatus::Partial => format!("Partial: {flawed} of {count} did not come out whole"),
+        CampaignStatus::Interrupted => format!("Interrupted after {count}"),
+    };
+    let message = campaign.campaign.message.as_deref().map(|text| text.trim_end_matches('.'));
+    let message = message.map_or_else(String::new, |text| format!(": {text}"));
+    let mut lines = vec![format!("{sentence}{message}.")];
+    lines.extend(trouble::reasons(points));
+    lines
+}
+
+fn part(title: &str, lines: &[String]) -> String {
+    let indent = if title.is_empty() { "" } else { "  " };
+    let mut text = if title.is_empty() { String::new() } else { format!("{title}\n") };
+    for line in lines {
+        text.push_str(indent);
+        text.push_str(line);
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;
