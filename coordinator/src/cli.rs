@@ -9,7 +9,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use etcetera::BaseStrategy;
 use iofleet_shared::log;
 
-use crate::exit::Exit;
+use crate::{exit::Exit, store::Store};
 
 pub mod keys;
 pub mod list;
@@ -61,6 +61,19 @@ pub struct StoreArg {
     /// The results store (SQLite) [default: $XDG_DATA_HOME/iofleet/campaigns.sqlite]
     #[arg(long, value_name = "FILE", env = "IOFLEET_STORE")]
     pub store: Option<PathBuf>,
+}
+
+impl StoreArg {
+    /// The file that is meant.
+    ///
+    /// # Errors
+    /// When none is given and there is no home directory.
+    pub fn path(&self) -> Result<PathBuf, Failure> {
+        match &self.store {
+            Some(path) => Ok(path.clone()),
+            None => Store::default_path().map_err(|error| Failure::new(Exit::Fault, &error)),
+        }
+    }
 }
 
 /// An error that ends a command: what to say, and the exit code.

@@ -566,3 +566,8 @@ pub struct Repetition {
     /// Half of the 95 % confidence interval (Student t).
     pub ci95: f64,
 }
+
+#[cfg(test)]
+pub(crate) mod example;
+#[cfg(test)]
+mod schema;

@@ -1,0 +1,302 @@
+//! Records as rows, and back.
+
+use std::collections::BTreeMap;
+
+use iofleet_shared::stats::Latency;
+use rusqlite::{Connection, Row, Transaction, params};
+use serde::{
+    Deserialize,
+    de::{IntoDeserializer, value::StrDeserializer},
+};
+
+use super::{CampaignLine, blob};
+use crate::record::{
+    CampaignRecord, CampaignStatus, Headline, Interval, IntervalPhase, PointRecord,
+};
+
+/// Stores a campaign that is not there yet.
+pub(super) fn insert_campaign(
+    transaction: &Transaction<'_>,
+    record: &CampaignRecord,
+) -> rusqlite::Result<()> {
+    let campaign = &record.campaign;
+    transaction.execute(
+        "INSERT INTO campaigns (id, name, scenario_id, started, ended, status, version, document)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        params![
+            campaign.id,
+            campaign.name,
+            campaign.scenario_id,
+            campaign.started,
+            campaign.ended,
+            status_word(campaign.status),
+            record.schema,
+            campaign_document(record)?,
+        ],
+    )?;
+    Ok(())
+}
+
+/// Replaces a campaign's row; false if there is none.
+pub(super) fn update_campaign(
+    transaction: &Transaction<'_>,
+    record: &CampaignRecord,
+) -> rusqlite::Result<bool> {
+    let campaign = &record.campaign;
+    let changed = transaction.execute(
+        "UPDATE campaigns SET ended = ?2, status = ?3, document = ?4 WHERE id = ?1",
+        params![
+            campaign.id,
+            campaign.ended,
+            status_word(campaign.status),
+            campaign_document(record)?
+        ],
+    )?;
+    Ok(changed == 1)
+}
+
+/// Whether a campaign is there.
+pub(super) fn has_campaign(transaction: &Transaction<'_>, id: &str) -> rusqlite::Result<bool> {
+    transaction.query_row("SELECT count(*) FROM campaigns WHERE id = ?1", [id], |row| {
+        row.get::<_, i64>(0).map(|count| count > 0)
+    })
+}
+
+/// Stores a point and its intervals, in the place of an earlier one of its index.
+pub(super) fn put_point(
+    transaction: &Transaction<'_>,
+    campaign: &str,
+    point: &PointRecord,
+) -> rusqlite::Result<()> {
+    transaction
+        .prepare_cached(
+            "INSERT INTO points
+               (campaign, idx, stage, op, threads, nodes, repeat, status, headline, document)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+             ON CONFLICT (campaign, idx) DO UPDATE SET
+               stage = excluded.stage, op = excluded.op, threads = excluded.threads,
+               nodes = excluded.nodes, repeat = excluded.repeat, status = excluded.status,
+               headline = excluded.headline, document = excluded.document",
+        )?
+        .execute(params![
+            campaign,
+            point.index,
+            point.stage,
+            point.op,
+            point.params.threads,
+            point.params.nodes,
+            point.repeat,
+            point.status.word(),
+            headline(point),
+            json(&PointRecord { intervals: Vec::new(), ..point.clone() })?,
+        ])?;
+    transaction.execute(
+        "DELETE FROM intervals WHERE campaign = ?1 AND point = ?2",
+        params![campaign, point.index],
+    )?;
+    let mut insert = transaction.prepare_cached(
+        "INSERT INTO intervals
+           (campaign, point, k, start_s, seconds, phase, bytes, ops, errors, latency)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+    )?;
+    for interval in &point.intervals {
+        let Interval { k, start_s, seconds, phase, bytes, ops, errors, latency_ns } = interval;
+        insert.execute(params![
+            campaign,
+            point.index,
+            k,
+            start_s,
+            seconds,
+            phase_word(*phase),
+            signed(*bytes)?,
+            signed(*ops)?,
+            signed(*errors)?,
+            latency_ns.as_ref().map(json).transpose()?,
+        ])?;
+    }
+    Ok(())
+}
+
+/// Stores a point's histogram, or that there is none.
+pub(super) fn put_histogram(
+    transaction: &Transaction<'_>,
+    campaign: &str,
+    point: u32,
+    latency: Option<&Latency>,
+) -> rusqlite::Result<()> {
+    match latency {
+        Some(latency) => transaction.execute(
+            "INSERT OR REPLACE INTO histograms (campaign, point, blob) VALUES (?1, ?2, ?3)",
+            params![campaign, point, blob::encode(latency)],
+        ),
+        None => transaction.execute(
+            "DELETE FROM histograms WHERE campaign = ?1 AND point = ?2",
+            params![campaign, point],
+        ),
+    }?;
+    Ok(())
+}
+
+/// The id of the newest campaign, if there is one.
+pub(super) fn newest(transaction: &Transaction<'_>) -> rusqlite::Result<Vec<String>> {
+    transaction
+        .prepare("SELECT id FROM campaigns ORDER BY id DESC LIMIT 1")?
+        .query_map([], |row| row.get(0))?
+        .collect()
+}
+
+/// The campaign of this id, or else all whose ids begin so, newest first.
+pub(super) fn ids_like(transaction: &Transaction<'_>, id: &str) -> rusqlite::Result<Vec<String>> {
+    if has_campaign(transaction, id)? {
+        return Ok(vec![id.to_owned()]);
+    }
+    transaction
+        .prepare("SELECT id FROM campaigns WHERE substr(id, 1, length(?1)) = ?1 ORDER BY id DESC")?
+        .query_map([id], |row| row.get(0))?
+        .collect()
+}
+
+/// All campaigns, newest first.
+pub(super) fn list(connection: &Connection) -> rusqlite::Result<Vec<CampaignLine>> {
+    connection
+        .prepare(
+            "SELECT c.id, c.started, c.name, c.status, count(p.idx),
+                    max(CASE WHEN p.status IN ('ok', 'partial') THEN p.headline END)
+             FROM campaigns c LEFT JOIN points p ON p.campaign = c.id
+             GROUP BY c.id ORDER BY c.id DESC",
+        )?
+        .query_map([], |row| {
+            Ok(CampaignLine {
+                id: row.get(0)?,
+                started: row.get(1)?,
+                name: row.get(2)?,
+                status: row.get(3)?,
+                points: row.get::<_, i64>(4)?.unsigned_abs(),
+                best: row.get(5)?,
+            })
+        })?
+        .collect()
+}
+
+/// A stored campaign before its JSON is read.
+pub(super) struct Texts {
+    campaign: String,
+    points: Vec<(u32, String)>,
+    intervals: Vec<IntervalRow>,
+}
+
+struct IntervalRow {
+    point: u32,
+    phase: String,
+    latency: Option<String>,
+    /// Without phase and latency.
+    interval: Interval,
+}
+
+/// Reads a campaign's rows.
+pub(super) fn texts(transaction: &Transaction<'_>, id: &str) -> rusqlite::Result<Texts> {
+    let campaign =
+        transaction
+            .query_row("SELECT document FROM campaigns WHERE id = ?1", [id], |row| row.get(0))?;
+    let points = transaction
+        .prepare("SELECT idx, document FROM points WHERE campaign = ?1 ORDER BY ran")?
+        .query_map([id], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    let intervals = transaction
+        .prepare(
+            "SELECT point, phase, latency, k, start_s, seconds, bytes, ops, errors
+             FROM intervals WHERE campaign = ?1 ORDER BY point, k",
+        )?
+        .query_map([id], interval_row)?
+        .collect::<rusqlite::Result<_>>()?;
+    Ok(Texts { campaign, points, intervals })
+}
+
+fn interval_row(row: &Row<'_>) -> rusqlite::Result<IntervalRow> {
+    let counter = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
+    Ok(IntervalRow {
+        point: row.get(0)?,
+        phase: row.get(1)?,
+        latency: row.get(2)?,
+        interval: Interval {
+            k: row.get(3)?,
+            start_s: row.get(4)?,
+            seconds: row.get(5)?,
+            phase: IntervalPhase::Measure,
+            bytes: counter(6)?,
+            ops: counter(7)?,
+            errors: counter(8)?,
+            latency_ns: None,
+        },
+    })
+}
+
+impl Texts {
+    /// The record.
+    pub(super) fn parse(self) -> serde_json::Result<CampaignRecord> {
+        let mut record: CampaignRecord = serde_json::from_str(&self.campaign)?;
+        let mut intervals = BTreeMap::<u32, Vec<Interval>>::new();
+        for IntervalRow { point, phase, latency, interval } in self.intervals {
+            let phase: StrDeserializer<'_, serde_json::Error> = phase.as_str().into_deserializer();
+            intervals.entry(point).or_default().push(Interval {
+                phase: IntervalPhase::deserialize(phase)?,
+                latency_ns: latency.as_deref().map(serde_json::from_str).transpose()?,
+                ..interval
+            });
+        }
+        for (index, text) in self.points {
+            let mut point: PointRecord = serde_json::from_str(&text)?;
+            point.intervals = intervals.remove(&index).unwrap_or_default();
+            record.points.push(point);
+        }
+        Ok(record)
+    }
+}
+
+fn campaign_document(record: &CampaignRecord) -> rusqlite::Result<String> {
+    let CampaignRecord { schema, tool, campaign, scenario, nodes, points: _, repetitions } = record;
+    json(&CampaignRecord {
+        schema: schema.clone(),
+        tool: tool.clone(),
+        campaign: campaign.clone(),
+        scenario: scenario.clone(),
+        nodes: nodes.clone(),
+        points: Vec::new(),
+        repetitions: repetitions.clone(),
+    })
+}
+
+/// The figure that stands for a point, bytes per second.
+fn headline(point: &PointRecord) -> Option<f64> {
+    match point.headline? {
+        Headline::Common => point.bandwidth.common,
+        Headline::Span => point.bandwidth.span,
+    }
+}
+
+fn json(value: &impl serde::Serialize) -> rusqlite::Result<String> {
+    serde_json::to_string(value)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
+}
+
+/// SQLite's integers are signed.
+fn signed(count: u64) -> rusqlite::Result<i64> {
+    i64::try_from(count).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
+}
+
+fn status_word(status: CampaignStatus) -> &'static str {
+    match status {
+        CampaignStatus::Running => "running",
+        CampaignStatus::Complete => "complete",
+        CampaignStatus::Partial => "partial",
+        CampaignStatus::Interrupted => "interrupted",
+    }
+}
+
+fn phase_word(phase: IntervalPhase) -> &'static str {
+    match phase {
+        IntervalPhase::Ramp => "ramp",
+        IntervalPhase::Measure => "measure",
+        IntervalPhase::Drain => "drain",
+    }
+}
