@@ -204,9 +204,12 @@ impl Collector {
             plan,
             clock,
             events,
+            members,
             series,
             ..
         } = self;
+        // The next crew may be armed as soon as this one has ended: its memory is free by then.
+        drop(members);
         let ticks = series.into_ticks();
         let sums = sums.or_else(|| {
             let Totals { bytes, ops, .. } = totals;
@@ -352,8 +355,8 @@ impl Gathered {
         if let Some(run) = tick {
             series.ticks(at, run);
         }
-        if let Some(FullLatency { k, counts }) = latency {
-            series.latency(k, &counts);
+        if let Some((k, counts)) = latency {
+            series.latency(k, counts);
         }
         if account.issued() > 0 {
             series.reach(account.recorder.interval());

@@ -21,7 +21,9 @@ use tokio::sync::mpsc;
 use crate::{
     collector::{Collector, Member},
     engine::{AnyEngine, SyncRead, SyncWrite},
-    io_thread::{self, Account, Control, Job, Order, Seat, Watch, Whereabouts, await_start, seat},
+    io_thread::{
+        self, Account, Control, Glance, Job, Order, Seat, Watch, Whereabouts, await_start, seat,
+    },
     pattern::{Blocks, mix64},
     payload::Buffer,
     recorder::{Inlet, Recorder, rings},
@@ -120,7 +122,7 @@ pub enum CrewError {
 pub struct Crew {
     control: Arc<Control>,
     clock: StampClock,
-    watches: Vec<Watch<Account>>,
+    glances: Vec<Glance>,
     threads: Vec<Thread>,
 }
 
@@ -192,7 +194,7 @@ impl Crew {
             handles: Vec::with_capacity(recruits.len()),
         };
         match mustering.gather(&plan, recruits, clock, events) {
-            Ok(watches) => {
+            Ok(glances) => {
                 let Mustering { control, handles } = mustering;
                 // Threads that are stuck are never joined, and so none is.
                 let threads = handles
@@ -202,7 +204,7 @@ impl Crew {
                 Ok(Self {
                     control,
                     clock,
-                    watches,
+                    glances,
                     threads,
                 })
             }
@@ -238,9 +240,9 @@ impl Crew {
     #[must_use]
     pub fn status(&self, now_ns: u64) -> CrewStatus {
         let mut status = CrewStatus::default();
-        for watch in &self.watches {
-            status.bytes += watch.bytes();
-            match watch.whereabouts() {
+        for glance in &self.glances {
+            status.bytes += glance.bytes();
+            match glance.whereabouts() {
                 Whereabouts::AtWork => status.threads += 1,
                 Whereabouts::InCall(since) => {
                     status.threads += 1;
@@ -298,7 +300,7 @@ impl Mustering {
         recruits: Vec<Recruit>,
         clock: StampClock,
         events: mpsc::Sender<CrewEvent>,
-    ) -> Result<Vec<Watch<Account>>, CrewError> {
+    ) -> Result<Vec<Glance>, CrewError> {
         let of = recruits.len();
         let (parked, report) = (
             sync_channel(of),
@@ -319,7 +321,7 @@ impl Mustering {
         drop(tell);
         spawned?;
         let members = hear_all(&hear, report)?;
-        let watches = members.iter().map(|member| member.watch.clone()).collect();
+        let glances = members.iter().map(|member| member.watch.glance()).collect();
         let collector = Collector::new(
             Arc::clone(plan),
             Arc::clone(&self.control),
@@ -337,7 +339,7 @@ impl Mustering {
                 source,
             })?;
         self.control.set_collector(handle.thread().clone());
-        Ok(watches)
+        Ok(glances)
     }
 
     fn recruit(

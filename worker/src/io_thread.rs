@@ -19,7 +19,7 @@ use crate::{
 };
 
 pub use account::{Account, Issued};
-pub use claim::{Gone, Seat, Taken, Watch, Whereabouts, seat};
+pub use claim::{Glance, Gone, Seat, Taken, Watch, Whereabouts, seat};
 pub use control::Control;
 
 mod account;

@@ -57,13 +57,13 @@ impl fmt::Display for Totals {
 
 /// What was begun and not handed over when a thread ended.
 #[derive(Debug)]
-pub struct Rest {
+pub struct Rest<'a> {
     /// The last interval.
     pub counters: Option<Counters>,
     /// The last tick.
     pub tick: Option<TickRun>,
-    /// The last latencies.
-    pub latency: Option<FullLatency>,
+    /// The last latencies, and the last interval that they cover.
+    pub latency: Option<(u32, &'a LatencyCounts)>,
 }
 
 /// The current tick: what lies whole in it in plain numbers, and shares of operations that reach
@@ -206,17 +206,14 @@ impl Recorder {
     }
 
     /// What is left, once the queues are empty and no operation will come.
-    pub fn close(&mut self) -> Rest {
+    pub fn close(&mut self) -> Rest<'_> {
         let tick = self.tick.run();
         self.tick = Tick {
             index: self.tick.index,
             ..Tick::default()
         };
-        let latency = (self.latency.count() > 0).then(|| FullLatency {
-            k: self.interval.k,
-            counts: std::mem::take(&mut self.latency),
-        });
         let counters = self.interval.take(true);
+        let latency = (self.latency.count() > 0).then_some((self.interval.k, &self.latency));
         Rest {
             counters,
             tick,

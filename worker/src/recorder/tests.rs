@@ -53,7 +53,7 @@ impl Bench {
         self.counters.extend(counters);
         self.runs.extend(tick);
         self.latencies
-            .extend(latency.map(|full| (full.k, full.counts.count())));
+            .extend(latency.map(|(k, counts)| (k, counts.count())));
     }
 }
 
