@@ -83,18 +83,10 @@ pub enum Whereabouts {
 #[must_use]
 pub fn seat<T: Send>(account: T) -> (Seat<T>, Watch<T>) {
     let desk = Arc::new(Desk {
-        sign: Glance(Arc::new(Sign {
-            word: AtomicU64::new(HELD),
-            bytes: AtomicU64::new(0),
-        })),
+        sign: Glance(Arc::new(Sign { word: AtomicU64::new(HELD), bytes: AtomicU64::new(0) })),
         account: UnsafeCell::new(account),
     });
-    (
-        Seat {
-            desk: Arc::clone(&desk),
-        },
-        Watch { desk },
-    )
+    (Seat { desk: Arc::clone(&desk) }, Watch { desk })
 }
 
 impl<T: Send> Seat<T> {
@@ -112,9 +104,7 @@ impl<T: Send> Seat<T> {
     /// When the account was taken meanwhile.
     #[inline]
     pub fn away<R>(self, since: u64, call: impl FnOnce() -> R) -> Result<(Self, R), Gone> {
-        self.sign()
-            .word
-            .store(since.clamp(1, ENDED - 1), Ordering::Release);
+        self.sign().word.store(since.clamp(1, ENDED - 1), Ordering::Release);
         let result = call();
         if self.sign().word.swap(HELD, Ordering::AcqRel) == TAKEN {
             self.sign().word.store(TAKEN, Ordering::Relaxed);
@@ -141,10 +131,7 @@ impl<T> Drop for Seat<T> {
     fn drop(&mut self) {
         // Whatever the word is, a thread without a seat has ended, unless its account is gone.
         let ended = |word| (word != TAKEN).then_some(ENDED);
-        let _ = self
-            .sign()
-            .word
-            .fetch_update(Ordering::Release, Ordering::Relaxed, ended);
+        let _ = self.sign().word.fetch_update(Ordering::Release, Ordering::Relaxed, ended);
     }
 }
 
@@ -195,9 +182,7 @@ impl<T: Send> Watch<T> {
             .word
             .compare_exchange(word, TAKEN, Ordering::AcqRel, Ordering::Relaxed)
             .ok()
-            .map(|_| Taken {
-                desk: Arc::clone(&self.desk),
-            })
+            .map(|_| Taken { desk: Arc::clone(&self.desk) })
     }
 }
 
