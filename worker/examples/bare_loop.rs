@@ -42,9 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let rounds: usize = arguments.next().map_or(Ok(60), |text| text.parse())?;
     let operations: u64 = arguments.next().map_or(Ok(400_000), |text| text.parse())?;
-    let path = arguments
-        .next()
-        .unwrap_or_else(|| "/dev/shm/iofleet-bare-loop".to_owned());
+    let path = arguments.next().unwrap_or_else(|| "/dev/shm/iofleet-bare-loop".to_owned());
     let file = Arc::new(prepare(&path)?);
     let clock = StampClock::calibrate();
     println!(
@@ -78,20 +76,13 @@ fn measure(
     file: &Arc<File>,
     mut clock: StampClock,
 ) -> Result<Round, Box<dyn Error>> {
-    let extent = Extent {
-        offset: 0,
-        length: BLOCKS * BLOCK as u64,
-    };
+    let extent = Extent { offset: 0, length: BLOCKS * BLOCK as u64 };
     let blocks = Arc::new(Blocks::new(&[extent], BLOCK as u64));
     let mut buffer = Buffer::new(BLOCK, 1)?;
     clock.refine();
     let cursor = Random::new(Arc::clone(&blocks), 1);
     if kind == 2 {
-        let order = Order {
-            blocks,
-            pattern: Pattern::Random,
-            seed: 1,
-        };
+        let order = Order { blocks, pattern: Pattern::Random, seed: 1 };
         return ours(operations, file, buffer, clock, order);
     }
     let (user, wall) = (user_time()?, monotonic_ns());
@@ -150,26 +141,13 @@ fn ours(
     let recorder = Recorder::new(1_000_000_000, 0, outlet);
     let (seat, watch) = seat(Account::new(recorder, &order, OpKind::Read));
     let control = Control::new(1, 1);
-    let job = Job {
-        operations,
-        deadline_ns: Some(u64::MAX >> 1),
-        flush_at_end: false,
-    };
+    let job = Job { operations, deadline_ns: Some(u64::MAX >> 1), flush_at_end: false };
     let timeline = Timeline::new(clock, monotonic_ns());
     let (user, wall) = (user_time()?, monotonic_ns());
-    let seat = run(
-        seat,
-        AnyEngine::SyncRead(engine),
-        order,
-        &job,
-        &timeline,
-        &control,
-    );
+    let seat = run(seat, AnyEngine::SyncRead(engine), order, &job, &timeline, &control);
     let round = round(operations, user, wall)?;
     drop(seat.map_err(|_| "the account was taken")?);
-    let account = watch
-        .take(Whereabouts::Ended)
-        .ok_or("the account is not there")?;
+    let account = watch.take(Whereabouts::Ended).ok_or("the account is not there")?;
     let counted = account.recorder.measured();
     if (counted.ops, counted.errors) == (operations, 0) {
         Ok(round)
@@ -181,10 +159,7 @@ fn ours(
 fn round(operations: u64, user: Duration, wall_ns: u64) -> Result<Round, Box<dyn Error>> {
     let (user, wall) = (user_time()? - user, monotonic_ns() - wall_ns);
     let per = |ns: Duration| ns.as_secs_f64() / Duration::from_nanos(operations).as_secs_f64();
-    Ok(Round {
-        user_ns: per(user),
-        wall_ns: per(Duration::from_nanos(wall)),
-    })
+    Ok(Round { user_ns: per(user), wall_ns: per(Duration::from_nanos(wall)) })
 }
 
 /// User time of this thread.
@@ -232,10 +207,7 @@ fn mean(rounds: &[Round], of: impl Fn(&Round) -> f64) -> f64 {
 fn bootstrap(above: &[Round], below: &[Round], of: impl Fn(&Round) -> f64 + Copy) -> (f64, f64) {
     const DRAWS: usize = 2_000;
     let count = above.len() as u64;
-    let extent = Extent {
-        offset: 0,
-        length: count,
-    };
+    let extent = Extent { offset: 0, length: count };
     let mut draw = Random::new(Arc::new(Blocks::new(&[extent], 1)), 7);
     let mut ratios: Vec<f64> = (0..DRAWS)
         .map(|_| {

@@ -81,23 +81,10 @@ impl Collector {
         events: Sender<CrewEvent>,
     ) -> Self {
         let series = Series::new(members.len());
-        let gathered = |member| Gathered {
-            member,
-            watchdog: Watchdog::default(),
-            account: None,
-        };
+        let gathered = |member| Gathered { member, watchdog: Watchdog::default(), account: None };
         let members = members.into_iter().map(gathered).collect();
         let outbox = VecDeque::new();
-        Self {
-            plan,
-            control,
-            clock,
-            events,
-            members,
-            series,
-            outbox,
-            last_look_ns: 0,
-        }
+        Self { plan, control, clock, events, members, series, outbox, last_look_ns: 0 }
     }
 
     /// Gathers to the end. Returns at once when the crew is dismissed.
@@ -135,10 +122,7 @@ impl Collector {
             passed = passed.min(gathered.look(at, &mut self.series, since_last));
         }
         self.give_up(timeline, now);
-        let is_end = self
-            .members
-            .iter()
-            .all(|gathered| gathered.account.is_some());
+        let is_end = self.members.iter().all(|gathered| gathered.account.is_some());
         if !is_end && passed != u32::MAX {
             while let Some(interval) = self.series.next_before(passed) {
                 self.outbox.push_back(interval);
@@ -167,10 +151,7 @@ impl Collector {
             if let Whereabouts::InCall(since) = seen
                 && let Some(taken) = gathered.member.watch.take(seen)
             {
-                let call = Issued {
-                    start: timeline.after_t0(since),
-                    end: timeline.after_t0(now),
-                };
+                let call = Issued { start: timeline.after_t0(since), end: timeline.after_t0(now) };
                 gathered.close(at, &mut self.series, taken, Some(call));
             }
         }
@@ -200,13 +181,9 @@ impl Collector {
         let errors = self.errors();
         let intervals = self.series.intervals();
         let totals = self.totals();
-        let Self {
-            plan,
-            clock,
-            events,
-            series,
-            ..
-        } = self;
+        let Self { plan, clock, events, members, series, .. } = self;
+        // The next crew may be armed as soon as this one has ended: its memory is free by then.
+        drop(members);
         let ticks = series.into_ticks();
         let sums = sums.or_else(|| {
             let Totals { bytes, ops, .. } = totals;
@@ -243,19 +220,12 @@ impl Collector {
             }
             reports.push(account.report(plan.thread, gathered.member.open_ns, *stuck));
         }
-        (
-            reports,
-            sums.or_else(|| self.series.node_differs_from(self.totals())),
-        )
+        (reports, sums.or_else(|| self.series.node_differs_from(self.totals())))
     }
 
     fn totals(&self) -> Totals {
         let mut totals = Totals::default();
-        for (account, _) in self
-            .members
-            .iter()
-            .filter_map(|gathered| gathered.account.as_ref())
-        {
+        for (account, _) in self.members.iter().filter_map(|gathered| gathered.account.as_ref()) {
             totals.add(totals_of(account));
         }
         totals
@@ -341,19 +311,15 @@ impl Gathered {
         stuck: Option<Issued>,
     ) {
         self.drain(at, series);
-        let Rest {
-            counters,
-            tick,
-            latency,
-        } = account.recorder.close();
+        let Rest { counters, tick, latency } = account.recorder.close();
         if let Some(entry) = counters {
             series.counters(at, entry);
         }
         if let Some(run) = tick {
             series.ticks(at, run);
         }
-        if let Some(FullLatency { k, counts }) = latency {
-            series.latency(k, &counts);
+        if let Some((k, counts)) = latency {
+            series.latency(k, counts);
         }
         if account.issued() > 0 {
             series.reach(account.recorder.interval());
@@ -373,23 +339,12 @@ fn doubt(account: &Account, stuck: Option<Issued>) -> Option<String> {
     match account.recorder.lost() {
         0 if account.is_complete() || stuck.is_some() => None,
         0 => Some("it ended by a panic".to_owned()),
-        lost => Some(format!(
-            "{lost} entries of its queues were not fetched in time and are lost"
-        )),
+        lost => Some(format!("{lost} entries of its queues were not fetched in time and are lost")),
     }
 }
 
 fn merge_errors(all: &mut ErrorCount, one: &ErrorCount, one_is_earlier: bool) {
-    let ErrorCount {
-        op: _,
-        call: _,
-        errno: _,
-        count,
-        file,
-        offset,
-        sum_ns,
-        max_ns,
-    } = one;
+    let ErrorCount { op: _, call: _, errno: _, count, file, offset, sum_ns, max_ns } = one;
     all.count += count;
     all.sum_ns += sum_ns;
     all.max_ns = all.max_ns.max(*max_ns);

@@ -12,6 +12,8 @@ use std::{
 };
 
 use iofleet_shared::{
+    ids::PointId,
+    limits::INTERVAL_NS_MIN,
     stats::{NodeInterval, PointReport, Tick},
     work::{Amount, EngineKind, Fsync, OpKind, ThreadPlan, WorkerPlan},
 };
@@ -21,7 +23,9 @@ use tokio::sync::mpsc;
 use crate::{
     collector::{Collector, Member},
     engine::{AnyEngine, SyncRead, SyncWrite},
-    io_thread::{self, Account, Control, Job, Order, Seat, Watch, Whereabouts, await_start, seat},
+    io_thread::{
+        self, Account, Control, Glance, Job, Order, Seat, Watch, Whereabouts, await_start, seat,
+    },
     pattern::{Blocks, mix64},
     payload::Buffer,
     recorder::{Inlet, Recorder, rings},
@@ -74,7 +78,7 @@ pub enum CrewError {
     #[error("the plan of point {point} can't be armed: {what}")]
     Plan {
         /// Which point.
-        point: iofleet_shared::ids::PointId,
+        point: PointId,
         /// What is wrong.
         what: &'static str,
     },
@@ -120,7 +124,7 @@ pub enum CrewError {
 pub struct Crew {
     control: Arc<Control>,
     clock: StampClock,
-    watches: Vec<Watch<Account>>,
+    glances: Vec<Glance>,
     threads: Vec<Thread>,
 }
 
@@ -141,16 +145,11 @@ impl Crew {
         memory_alignment: usize,
         events: mpsc::Sender<CrewEvent>,
     ) -> Result<Self, CrewError> {
-        let refuse = |what| CrewError::Plan {
-            point: plan.point,
-            what,
-        };
+        let refuse = |what| CrewError::Plan { point: plan.point, what };
         if files.len() != plan.threads.len() {
             return Err(refuse("it has not as many files as threads"));
         }
-        let bytes = usize::try_from(plan.block_bytes)
-            .ok()
-            .filter(|bytes| *bytes > 0);
+        let bytes = usize::try_from(plan.block_bytes).ok().filter(|bytes| *bytes > 0);
         let Some(bytes) = bytes else {
             return Err(refuse("its block is not a size of memory"));
         };
@@ -161,18 +160,10 @@ impl Crew {
             .zip(&plan.threads)
             .map(|(OpenedFile { file, open_ns }, thread)| {
                 let (op, engine, fsync, seed) = (plan.op, plan.engine, plan.fsync, thread.seed);
-                let buffer = BufferSpec {
-                    thread: thread.thread,
-                    bytes,
-                    memory_alignment,
-                    seed,
-                };
+                let buffer = BufferSpec { thread: thread.thread, bytes, memory_alignment, seed };
                 let EngineKind::Sync = engine;
                 let make = move || sync_engine(op, fsync, file, buffer);
-                Recruit {
-                    open_ns,
-                    engine: Box::new(make),
-                }
+                Recruit { open_ns, engine: Box::new(make) }
             })
             .collect();
         Self::muster(plan, recruits, clock, events)
@@ -187,24 +178,13 @@ impl Crew {
         check_times(&plan)?;
         let cores = thread::available_parallelism().map_or(1, |cores| count(cores.get()));
         let control = Arc::new(Control::new(count(recruits.len()), cores));
-        let mut mustering = Mustering {
-            control,
-            handles: Vec::with_capacity(recruits.len()),
-        };
+        let mut mustering = Mustering { control, handles: Vec::with_capacity(recruits.len()) };
         match mustering.gather(&plan, recruits, clock, events) {
-            Ok(watches) => {
+            Ok(glances) => {
                 let Mustering { control, handles } = mustering;
                 // Threads that are stuck are never joined, and so none is.
-                let threads = handles
-                    .iter()
-                    .map(|handle| handle.thread().clone())
-                    .collect();
-                Ok(Self {
-                    control,
-                    clock,
-                    watches,
-                    threads,
-                })
+                let threads = handles.iter().map(|handle| handle.thread().clone()).collect();
+                Ok(Self { control, clock, glances, threads })
             }
             Err(error) => {
                 mustering.dismiss();
@@ -238,9 +218,9 @@ impl Crew {
     #[must_use]
     pub fn status(&self, now_ns: u64) -> CrewStatus {
         let mut status = CrewStatus::default();
-        for watch in &self.watches {
-            status.bytes += watch.bytes();
-            match watch.whereabouts() {
+        for glance in &self.glances {
+            status.bytes += glance.bytes();
+            match glance.whereabouts() {
                 Whereabouts::AtWork => status.threads += 1,
                 Whereabouts::InCall(since) => {
                     status.threads += 1;
@@ -298,46 +278,27 @@ impl Mustering {
         recruits: Vec<Recruit>,
         clock: StampClock,
         events: mpsc::Sender<CrewEvent>,
-    ) -> Result<Vec<Watch<Account>>, CrewError> {
+    ) -> Result<Vec<Glance>, CrewError> {
         let of = recruits.len();
-        let (parked, report) = (
-            sync_channel(of),
-            recruits.iter().map(|r| r.open_ns).collect(),
-        );
+        let (parked, report) = (sync_channel(of), recruits.iter().map(|r| r.open_ns).collect());
         let (tell, hear) = parked;
-        let spawned = recruits
-            .into_iter()
-            .enumerate()
-            .try_for_each(|(at, recruit)| {
-                self.recruit(plan, at, recruit, clock, tell.clone())
-                    .map_err(|source| CrewError::Thread {
-                        thread: at + 1,
-                        of,
-                        source,
-                    })
-            });
+        let spawned = recruits.into_iter().enumerate().try_for_each(|(at, recruit)| {
+            self.recruit(plan, at, recruit, clock, tell.clone())
+                .map_err(|source| CrewError::Thread { thread: at + 1, of, source })
+        });
         drop(tell);
         spawned?;
         let members = hear_all(&hear, report)?;
-        let watches = members.iter().map(|member| member.watch.clone()).collect();
-        let collector = Collector::new(
-            Arc::clone(plan),
-            Arc::clone(&self.control),
-            clock,
-            members,
-            events,
-        );
+        let glances = members.iter().map(|member| member.watch.glance()).collect();
+        let collector =
+            Collector::new(Arc::clone(plan), Arc::clone(&self.control), clock, members, events);
         let handle = thread::Builder::new()
             .name("collector".to_owned())
             .stack_size(COLLECTOR_STACK)
             .spawn(move || collector.run())
-            .map_err(|source| CrewError::Thread {
-                thread: of,
-                of,
-                source,
-            })?;
+            .map_err(|source| CrewError::Thread { thread: of, of, source })?;
         self.control.set_collector(handle.thread().clone());
-        Ok(watches)
+        Ok(glances)
     }
 
     fn recruit(
@@ -376,11 +337,7 @@ fn hear_all(
         parked.push(hear.recv().map_err(|_| CrewError::Vanished)??);
     }
     parked.sort_unstable_by_key(|parked| parked.at);
-    let member = |(Parked { watch, inlet, .. }, open_ns)| Member {
-        watch,
-        inlet,
-        open_ns,
-    };
+    let member = |(Parked { watch, inlet, .. }, open_ns)| Member { watch, inlet, open_ns };
     Ok(parked.into_iter().zip(open_ns).map(member).collect())
 }
 
@@ -433,32 +390,20 @@ fn serve(
 
 fn order_of(plan: &WorkerPlan, thread: &ThreadPlan) -> Order {
     let blocks = Arc::new(Blocks::new(&thread.extents, plan.block_bytes));
-    Order {
-        blocks,
-        pattern: plan.pattern,
-        seed: thread.seed,
-    }
+    Order { blocks, pattern: plan.pattern, seed: thread.seed }
 }
 
 fn job_of(plan: &WorkerPlan, thread: &ThreadPlan, blocks: u64) -> Job {
     let flush_at_end = plan.op == OpKind::Write && plan.fsync == Fsync::End;
     let (operations, deadline_ns) = match plan.amount {
         Amount::Share => (thread.operations, None),
-        Amount::Time {
-            duration_ns,
-            repeat,
-        } => (
-            if repeat { u64::MAX } else { blocks },
-            Some(plan.ramp_ns.saturating_add(duration_ns)),
-        ),
+        Amount::Time { duration_ns, repeat } => {
+            (if repeat { u64::MAX } else { blocks }, Some(plan.ramp_ns.saturating_add(duration_ns)))
+        }
     };
     // Without a whole block there is nothing to do.
     let operations = if blocks == 0 { 0 } else { operations };
-    Job {
-        operations,
-        deadline_ns,
-        flush_at_end,
-    }
+    Job { operations, deadline_ns, flush_at_end }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -475,22 +420,12 @@ fn sync_engine(
     file: Arc<File>,
     spec: BufferSpec,
 ) -> Result<AnyEngine, CrewError> {
-    let BufferSpec {
-        thread,
-        bytes,
-        memory_alignment: alignment,
-        seed,
-    } = spec;
+    let BufferSpec { thread, bytes, memory_alignment: alignment, seed } = spec;
     let buffer = match op {
         OpKind::Read => Buffer::new(bytes, alignment),
         OpKind::Write => Buffer::seeded(bytes, alignment, mix64(seed)),
     };
-    let refused = |source| CrewError::Memory {
-        thread,
-        bytes: bytes as u64,
-        alignment,
-        source,
-    };
+    let refused = |source| CrewError::Memory { thread, bytes: bytes as u64, alignment, source };
     let buffer = buffer.map_err(refused)?;
     Ok(match (op, fsync) {
         (OpKind::Read, _) => AnyEngine::SyncRead(SyncRead::new(file, buffer)),
@@ -502,16 +437,11 @@ fn sync_engine(
 }
 
 fn check_times(plan: &WorkerPlan) -> Result<(), CrewError> {
-    let refuse = |what| {
-        Err(CrewError::Plan {
-            point: plan.point,
-            what,
-        })
-    };
+    let refuse = |what| Err(CrewError::Plan { point: plan.point, what });
     if plan.threads.is_empty() {
         return refuse("it has no threads");
     }
-    if plan.interval_ns < iofleet_shared::limits::INTERVAL_NS_MIN {
+    if plan.interval_ns < INTERVAL_NS_MIN {
         return refuse("its interval is shorter than the shortest one");
     }
     if !plan.ramp_ns.is_multiple_of(plan.interval_ns) {

@@ -4,7 +4,7 @@
 //! after the second stamp, in memory of the thread's own: no lock, no allocation, no formatting.
 //! The loop is generic over engine, order and clock, picked once by [`run`].
 
-use std::thread;
+use std::{sync::Arc, thread, time::Duration};
 
 use iofleet_shared::{
     limits::{ERRORS_IN_A_ROW_MAX, ROLL_CALL},
@@ -19,7 +19,7 @@ use crate::{
 };
 
 pub use account::{Account, Issued};
-pub use claim::{Gone, Seat, Taken, Watch, Whereabouts, seat};
+pub use claim::{Glance, Gone, Seat, Taken, Watch, Whereabouts, seat};
 pub use control::Control;
 
 mod account;
@@ -53,10 +53,7 @@ impl Timeline {
     /// The time line of a T0 on the worker's monotonic clock.
     #[must_use]
     pub fn new(clock: StampClock, t0_worker_ns: u64) -> Self {
-        Self {
-            clock,
-            t0_stamp: clock.from_ns(t0_worker_ns),
-        }
+        Self { clock, t0_stamp: clock.from_ns(t0_worker_ns) }
     }
 
     /// ns from T0 to a stamp, 0 for stamps before it.
@@ -96,13 +93,9 @@ pub fn await_start(control: &Control, clock: StampClock) -> Option<Timeline> {
         if ahead <= SLEEP_NS {
             break;
         }
-        thread::park_timeout(std::time::Duration::from_nanos(ahead - SLEEP_NS));
+        thread::park_timeout(Duration::from_nanos(ahead - SLEEP_NS));
     }
-    sleep_until(if control.may_spin() {
-        t0.saturating_sub(SPIN_NS)
-    } else {
-        t0
-    });
+    sleep_until(if control.may_spin() { t0.saturating_sub(SPIN_NS) } else { t0 });
     let timeline = Timeline::new(clock, t0);
     while clock.now() < timeline.t0_stamp {
         std::hint::spin_loop();
@@ -122,13 +115,7 @@ pub fn run(
     timeline: &Timeline,
     control: &Control,
 ) -> Result<Seat<Account>, Gone> {
-    let rest = Rest {
-        seat,
-        order,
-        job,
-        timeline,
-        control,
-    };
+    let rest = Rest { seat, order, job, timeline, control };
     match engine {
         AnyEngine::SyncRead(engine) => rest.with_engine(engine),
         AnyEngine::SyncWrite(engine) => rest.with_engine(engine),
@@ -142,7 +129,7 @@ pub fn run(
 #[derive(Debug, Clone)]
 pub struct Order {
     /// Which blocks.
-    pub blocks: std::sync::Arc<Blocks>,
+    pub blocks: Arc<Blocks>,
     /// In which order.
     pub pattern: Pattern,
     /// Seed of the order.
@@ -159,11 +146,7 @@ struct Rest<'a> {
 
 impl Rest<'_> {
     fn with_engine(self, mut engine: impl Engine) -> Result<Seat<Account>, Gone> {
-        let Order {
-            blocks,
-            pattern,
-            seed,
-        } = self.order.clone();
+        let Order { blocks, pattern, seed } = self.order.clone();
         match pattern {
             Pattern::Sequential => self.with_cursor(&mut engine, Sequential::new(blocks)),
             Pattern::Random => self.with_cursor(&mut engine, Random::new(blocks, seed)),
@@ -176,13 +159,7 @@ impl Rest<'_> {
         engine: &mut impl Engine,
         mut cursor: impl Cursor,
     ) -> Result<Seat<Account>, Gone> {
-        let Self {
-            seat,
-            job,
-            timeline,
-            control,
-            ..
-        } = self;
+        let Self { seat, job, timeline, control, .. } = self;
         match timeline.clock.kind() {
             StampKind::Tsc => drive(seat, engine, &mut cursor, Tsc, job, timeline, control),
             StampKind::Gettime => drive(seat, engine, &mut cursor, Gettime, job, timeline, control),
@@ -221,11 +198,7 @@ pub fn drive(
         let (back, flush) = seat.away(since, || {
             let start = clock.now();
             let outcome = engine.flush();
-            Stamped {
-                start,
-                end: clock.now(),
-                outcome,
-            }
+            Stamped { start, end: clock.now(), outcome }
         })?;
         seat = back;
         let (start, end) = (timeline.after_t0(flush.start), timeline.after_t0(flush.end));
@@ -261,47 +234,27 @@ fn operate(
                 return None;
             }
             let outcome = engine.transfer(offset);
-            Some(Stamped {
-                start,
-                end: clock.now(),
-                outcome,
-            })
+            Some(Stamped { start, end: clock.now(), outcome })
         })?;
         seat = back;
-        let Some(Stamped {
-            start,
-            end,
-            outcome,
-        }) = call
-        else {
+        let Some(Stamped { start, end, outcome }) = call else {
             return Ok((seat, ThreadEnd::Deadline, since));
         };
         since = end;
-        let times = Issued {
-            start: timeline.after_t0(start),
-            end: timeline.after_t0(end),
-        };
+        let times = Issued { start: timeline.after_t0(start), end: timeline.after_t0(end) };
         if issued == 0 {
             seat.account().begun(times.start);
         }
         match outcome {
-            Transfer {
-                shorts: 0,
-                result: Ok(bytes),
-            } => {
+            Transfer { shorts: 0, result: Ok(bytes) } => {
                 seat.account().succeeded(times, number, bytes);
                 bytes_shown += bytes;
                 seat.show_bytes(bytes_shown);
                 errors_in_a_row = 0;
             }
             Transfer { shorts, result } => {
-                seat.account()
-                    .uncommon(times, number, offset, shorts, result);
-                errors_in_a_row = if result.is_ok() {
-                    0
-                } else {
-                    errors_in_a_row + 1
-                };
+                seat.account().uncommon(times, number, offset, shorts, result);
+                errors_in_a_row = if result.is_ok() { 0 } else { errors_in_a_row + 1 };
                 bytes_shown += result.unwrap_or(0);
                 seat.show_bytes(bytes_shown);
                 if result.is_err_and(Failure::is_fatal) || errors_in_a_row >= ERRORS_IN_A_ROW_MAX {

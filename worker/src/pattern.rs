@@ -51,18 +51,11 @@ impl Blocks {
         for extent in extents {
             let blocks = extent.length / block_bytes;
             if blocks > 0 {
-                parts.push(Part {
-                    first: count,
-                    offset: extent.offset,
-                });
+                parts.push(Part { first: count, offset: extent.offset });
                 count += blocks;
             }
         }
-        Self {
-            block_bytes,
-            count,
-            parts,
-        }
+        Self { block_bytes, count, parts }
     }
 
     /// How many there are.
@@ -85,10 +78,7 @@ impl Blocks {
             [only] => *only,
             parts => parts[parts.partition_point(|part| part.first <= number) - 1],
         };
-        Place {
-            number,
-            offset: part.offset + (number - part.first) * self.block_bytes,
-        }
+        Place { number, offset: part.offset + (number - part.first) * self.block_bytes }
     }
 }
 
@@ -111,11 +101,7 @@ impl Cursor for Sequential {
     #[inline]
     fn next(&mut self) -> Place {
         let number = self.next;
-        self.next = if number + 1 == self.blocks.count {
-            0
-        } else {
-            number + 1
-        };
+        self.next = if number + 1 == self.blocks.count { 0 } else { number + 1 };
         self.blocks.place(number)
     }
 }
@@ -131,10 +117,7 @@ impl Random {
     /// Draws that follow from `seed`.
     #[must_use]
     pub fn new(blocks: Arc<Blocks>, seed: u64) -> Self {
-        Self {
-            blocks,
-            random: Xoshiro::new(seed),
-        }
+        Self { blocks, random: Xoshiro::new(seed) }
     }
 }
 
@@ -174,25 +157,10 @@ impl RandomOnce {
     #[must_use]
     pub fn new(blocks: Arc<Blocks>, seed: u64) -> Self {
         let root = blocks.count.isqrt();
-        let width = if root * root < blocks.count {
-            root + 1
-        } else {
-            root
-        }
-        .max(1);
+        let width = if root * root < blocks.count { root + 1 } else { root }.max(1);
         let height = blocks.count.div_ceil(width);
         let keys = keys_of(seed, 0);
-        Self {
-            blocks,
-            seed,
-            pass: 0,
-            keys,
-            width,
-            height,
-            low: 0,
-            high: 0,
-            done: 0,
-        }
+        Self { blocks, seed, pass: 0, keys, width, height, low: 0, high: 0, done: 0 }
     }
 
     #[inline]
@@ -293,10 +261,7 @@ impl Xoshiro {
     /// Uniform below `range`, without bias: draws that would favour some numbers are repeated
     /// (Lemire).
     #[inline]
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "the lower half of 128 bits"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "the lower half of 128 bits")]
     fn below(&mut self, range: u64) -> u64 {
         let mut product = u128::from(self.draw()) * u128::from(range);
         if (product as u64) < range {
@@ -316,13 +281,7 @@ mod tests {
     use super::*;
 
     fn one(blocks: u64) -> Arc<Blocks> {
-        Arc::new(Blocks::new(
-            &[Extent {
-                offset: 0,
-                length: blocks * 8,
-            }],
-            8,
-        ))
+        Arc::new(Blocks::new(&[Extent { offset: 0, length: blocks * 8 }], 8))
     }
 
     fn numbers(cursor: &mut impl Cursor, count: u64) -> Vec<u64> {
@@ -332,18 +291,9 @@ mod tests {
     #[test]
     fn blocks_of_several_extents_are_numbered_through() {
         let extents = [
-            Extent {
-                offset: 100,
-                length: 25,
-            },
-            Extent {
-                offset: 200,
-                length: 9,
-            },
-            Extent {
-                offset: 300,
-                length: 20,
-            },
+            Extent { offset: 100, length: 25 },
+            Extent { offset: 200, length: 9 },
+            Extent { offset: 300, length: 20 },
         ];
         let blocks = Blocks::new(&extents, 10);
         assert_eq!(blocks.count(), 4);
@@ -353,10 +303,7 @@ mod tests {
 
     #[test]
     fn sequential_ascends_and_begins_again() {
-        assert_eq!(
-            numbers(&mut Sequential::new(one(3)), 7),
-            [0, 1, 2, 0, 1, 2, 0]
-        );
+        assert_eq!(numbers(&mut Sequential::new(one(3)), 7), [0, 1, 2, 0, 1, 2, 0]);
     }
 
     #[test]
@@ -365,13 +312,8 @@ mod tests {
         assert_eq!(drawn, numbers(&mut Random::new(one(10), 5), 100_000));
         assert_ne!(drawn, numbers(&mut Random::new(one(10), 6), 100_000));
         let mut counts = [0.0_f64; 10];
-        drawn
-            .iter()
-            .for_each(|number| counts[usize::try_from(*number).unwrap()] += 1.0);
-        let chi2: f64 = counts
-            .iter()
-            .map(|count| (count - 10_000.0).powi(2) / 10_000.0)
-            .sum();
+        drawn.iter().for_each(|number| counts[usize::try_from(*number).unwrap()] += 1.0);
+        let chi2: f64 = counts.iter().map(|count| (count - 10_000.0).powi(2) / 10_000.0).sum();
         // 9 degrees of freedom: above 27.9 once in a thousand seeds, and this seed is fixed.
         assert!(chi2 < 27.9, "{chi2}");
     }
@@ -384,10 +326,7 @@ mod tests {
         assert_eq!(first, numbers(&mut RandomOnce::new(one(1_000), 1), 1_000));
         assert_ne!(first, numbers(&mut RandomOnce::new(one(1_000), 2), 1_000));
         // Of 999 neighbours in a random order about two follow each other upwards.
-        let runs = first
-            .windows(2)
-            .filter(|pair| pair[0] + 1 == pair[1])
-            .count();
+        let runs = first.windows(2).filter(|pair| pair[0] + 1 == pair[1]).count();
         assert!(runs < 20, "{runs} blocks follow their predecessor");
     }
 

@@ -34,9 +34,8 @@ impl Buffer {
     pub fn new(length: usize, alignment: usize) -> io::Result<Self> {
         let alignment = alignment.max(PAGE);
         let slack = if alignment > PAGE { alignment } else { 0 };
-        let Some(mapped) = length
-            .checked_add(slack)
-            .filter(|_| length > 0 && alignment.is_power_of_two())
+        let Some(mapped) =
+            length.checked_add(slack).filter(|_| length > 0 && alignment.is_power_of_two())
         else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
@@ -52,12 +51,7 @@ impl Buffer {
         let base: *mut u8 = mapping.cast();
         // At most `slack` bytes away, which were mapped as well.
         let start = base.wrapping_add(base.align_offset(alignment));
-        let mut buffer = Self {
-            mapping,
-            mapped,
-            start,
-            length,
-        };
+        let mut buffer = Self { mapping, mapped, start, length };
         for page in buffer.bytes_mut().chunks_mut(PAGE) {
             page[0] = std::hint::black_box(1);
         }
@@ -139,29 +133,17 @@ mod tests {
         // No aligned word of one thread's data is anywhere in its neighbour's.
         let words: BTreeSet<[u8; 8]> = of(1).as_chunks::<8>().0.iter().copied().collect();
         assert_eq!(words.len(), 100_003 / 8);
-        assert!(
-            of(2)
-                .as_chunks::<8>()
-                .0
-                .iter()
-                .all(|word| !words.contains(word))
-        );
+        assert!(of(2).as_chunks::<8>().0.iter().all(|word| !words.contains(word)));
     }
 
     #[test]
     fn does_not_compress() {
         let buffer = Buffer::seeded(1 << 20, 512, 42).unwrap();
         let mut counts = [0_u32; 256];
-        buffer
-            .bytes()
-            .iter()
-            .for_each(|byte| counts[usize::from(*byte)] += 1);
+        buffer.bytes().iter().for_each(|byte| counts[usize::from(*byte)] += 1);
         let total = f64::from(1 << 20);
-        let bits: f64 = counts
-            .iter()
-            .map(|count| f64::from(*count) / total)
-            .map(|p| -p * p.log2())
-            .sum();
+        let bits: f64 =
+            counts.iter().map(|count| f64::from(*count) / total).map(|p| -p * p.log2()).sum();
         assert!(bits / 8.0 > 0.999, "{bits} bits a byte");
         let blocks: BTreeSet<&[u8]> = buffer.bytes().chunks(4_096).collect();
         assert_eq!(blocks.len(), 256);

@@ -8,9 +8,7 @@
 //! - *latencies*, in histograms that cover one interval each (or more when the collector is late).
 //!
 //! Times are ns after T0. Operations come one after the other. As long as one ends inside the
-//! current tick and interval it costs one comparison and a few additions; the rest is in [`turn`].
-//!
-//! [`turn`]: Recorder::completed
+//! current tick and interval it costs one comparison and a few additions.
 
 use std::fmt;
 
@@ -57,13 +55,13 @@ impl fmt::Display for Totals {
 
 /// What was begun and not handed over when a thread ended.
 #[derive(Debug)]
-pub struct Rest {
+pub struct Rest<'a> {
     /// The last interval.
     pub counters: Option<Counters>,
     /// The last tick.
     pub tick: Option<TickRun>,
-    /// The last latencies.
-    pub latency: Option<FullLatency>,
+    /// The last latencies, and the last interval that they cover.
+    pub latency: Option<(u32, &'a LatencyCounts)>,
 }
 
 /// The current tick: what lies whole in it in plain numbers, and shares of operations that reach
@@ -206,22 +204,12 @@ impl Recorder {
     }
 
     /// What is left, once the queues are empty and no operation will come.
-    pub fn close(&mut self) -> Rest {
+    pub fn close(&mut self) -> Rest<'_> {
         let tick = self.tick.run();
-        self.tick = Tick {
-            index: self.tick.index,
-            ..Tick::default()
-        };
-        let latency = (self.latency.count() > 0).then(|| FullLatency {
-            k: self.interval.k,
-            counts: std::mem::take(&mut self.latency),
-        });
+        self.tick = Tick { index: self.tick.index, ..Tick::default() };
         let counters = self.interval.take(true);
-        Rest {
-            counters,
-            tick,
-            latency,
-        }
+        let latency = (self.latency.count() > 0).then_some((self.interval.k, &self.latency));
+        Rest { counters, tick, latency }
     }
 
     /// Readings of one thread may be reordered by a few ns in the processor; time does not go back.
@@ -243,9 +231,7 @@ impl Recorder {
     }
 
     fn set_edge(&mut self) {
-        self.edge = self
-            .interval_end
-            .min((self.tick.index + 1).saturating_mul(TICK_NS));
+        self.edge = self.interval_end.min((self.tick.index + 1).saturating_mul(TICK_NS));
     }
 
     fn enter_interval(&mut self, end: u64) {
@@ -269,20 +255,13 @@ impl Recorder {
             return true;
         }
         let reserve = || {
-            if leaves_ramp {
-                self.reserve.take()
-            } else {
-                None
-            }
+            if leaves_ramp { self.reserve.take() } else { None }
         };
         let Some(empty) = self.outlet.empty().or_else(reserve) else {
             return false;
         };
         let counts = std::mem::replace(&mut self.latency, empty);
-        self.outlet.latency(FullLatency {
-            k: self.interval.k,
-            counts,
-        });
+        self.outlet.latency(FullLatency { k: self.interval.k, counts });
         true
     }
 
@@ -290,11 +269,7 @@ impl Recorder {
     /// is left.
     fn spread(&mut self, start: u64, end: u64, bytes: u64) {
         // An operation that ends on an edge has no part in the tick that begins there.
-        let last = if end > start {
-            (end - 1) / TICK_NS
-        } else {
-            end / TICK_NS
-        };
+        let last = if end > start { (end - 1) / TICK_NS } else { end / TICK_NS };
         let first = start / TICK_NS;
         if first >= last {
             self.enter_tick(last);
@@ -303,10 +278,8 @@ impl Recorder {
             self.tick.busy_ns += end - start;
             return;
         }
-        let whole = Units {
-            bytes: u128::from(bytes) * u128::from(BYTE_UNITS),
-            ops: OP_UNITS.into(),
-        };
+        let whole =
+            Units { bytes: u128::from(bytes) * u128::from(BYTE_UNITS), ops: OP_UNITS.into() };
         let duration = end - start;
         let head_ns = (first + 1) * TICK_NS - start;
         let head = whole.share(head_ns, duration);
@@ -337,10 +310,7 @@ impl Recorder {
             if let Some(run) = self.tick.run() {
                 self.outlet.ticks(run);
             }
-            self.tick = Tick {
-                index,
-                ..Tick::default()
-            };
+            self.tick = Tick { index, ..Tick::default() };
         }
     }
 }
@@ -348,14 +318,8 @@ impl Recorder {
 impl Counters {
     /// The entry to hand over, if there is anything in it; the same interval then goes on empty.
     fn take(&mut self, latency_handed: bool) -> Option<Self> {
-        let entry = Self {
-            latency_handed,
-            ..*self
-        };
-        *self = Self {
-            k: self.k,
-            ..Self::default()
-        };
+        let entry = Self { latency_handed, ..*self };
+        *self = Self { k: self.k, ..Self::default() };
         (entry.ops > 0 || entry.errors > 0).then_some(entry)
     }
 }
@@ -382,10 +346,7 @@ impl Tick {
 impl Units {
     fn share(self, part_ns: u64, whole_ns: u64) -> Self {
         let (part, whole) = (u128::from(part_ns), u128::from(whole_ns));
-        Self {
-            bytes: self.bytes * part / whole,
-            ops: self.ops * part / whole,
-        }
+        Self { bytes: self.bytes * part / whole, ops: self.ops * part / whole }
     }
 }
 

@@ -141,10 +141,7 @@ impl StampClock {
         let now = read_pair();
         let Some(mult) = rate(self.reference, now).filter(|mult| is_near(*mult, self.mult)) else {
             let cost_ns = self.cost_ns;
-            *self = Self {
-                cost_ns,
-                ..Self::calibrate()
-            };
+            *self = Self { cost_ns, ..Self::calibrate() };
             return;
         };
         (self.mult, self.base) = (mult, now);
@@ -209,10 +206,7 @@ impl StampClock {
     pub fn to_ns(&self, stamp: u64) -> u64 {
         match stamp.checked_sub(self.base.stamp) {
             Some(after) => self.base.ns.saturating_add(self.delta_ns(after)),
-            None => self
-                .base
-                .ns
-                .saturating_sub(self.delta_ns(self.base.stamp - stamp)),
+            None => self.base.ns.saturating_sub(self.delta_ns(self.base.stamp - stamp)),
         }
     }
 
@@ -221,10 +215,7 @@ impl StampClock {
     pub fn from_ns(&self, ns: u64) -> u64 {
         match ns.checked_sub(self.base.ns) {
             Some(after) => self.base.stamp.saturating_add(self.units_of(after)),
-            None => self
-                .base
-                .stamp
-                .saturating_sub(self.units_of(self.base.ns - ns)),
+            None => self.base.stamp.saturating_sub(self.units_of(self.base.ns - ns)),
         }
     }
 
@@ -236,9 +227,7 @@ impl StampClock {
             StampKind::Gettime => 0,
             StampKind::Tsc => {
                 let Pair { stamp, ns } = read_pair();
-                self.to_ns(stamp)
-                    .cast_signed()
-                    .wrapping_sub(ns.cast_signed())
+                self.to_ns(stamp).cast_signed().wrapping_sub(ns.cast_signed())
             }
         }
     }
@@ -257,13 +246,7 @@ fn read_pair() -> Pair {
         let ns = monotonic_ns();
         let width = Tsc.now().saturating_sub(before);
         if width < best.0 {
-            best = (
-                width,
-                Pair {
-                    stamp: before + width / 2,
-                    ns,
-                },
-            );
+            best = (width, Pair { stamp: before + width / 2, ns });
         }
     }
     best.1
@@ -271,14 +254,9 @@ fn read_pair() -> Pair {
 
 /// ns per unit between two pairs; none where the counter did not advance.
 fn rate(from: Pair, to: Pair) -> Option<u64> {
-    let units = to
-        .stamp
-        .checked_sub(from.stamp)
-        .filter(|units| *units > 0)?;
+    let units = to.stamp.checked_sub(from.stamp).filter(|units| *units > 0)?;
     let ns = to.ns.checked_sub(from.ns)?;
-    u64::try_from((u128::from(ns) << SHIFT) / u128::from(units))
-        .ok()
-        .filter(|mult| *mult > 0)
+    u64::try_from((u128::from(ns) << SHIFT) / u128::from(units)).ok().filter(|mult| *mult > 0)
 }
 
 fn is_near(mult: u64, known: u64) -> bool {
@@ -303,10 +281,8 @@ fn cost_ns(clock: impl Clock, mult: u64) -> u64 {
 /// Sleeps to an instant of `CLOCK_MONOTONIC`.
 pub fn sleep_until(ns: u64) {
     const NS_PER_S: u64 = 1_000_000_000;
-    let until = Timespec {
-        tv_sec: (ns / NS_PER_S).cast_signed(),
-        tv_nsec: (ns % NS_PER_S).cast_signed(),
-    };
+    let until =
+        Timespec { tv_sec: (ns / NS_PER_S).cast_signed(), tv_nsec: (ns % NS_PER_S).cast_signed() };
     while clock_nanosleep_absolute(ClockId::Monotonic, &until).is_err_and(|error| {
         // Any other error would not go away by trying again.
         error == rustix::io::Errno::INTR
@@ -319,18 +295,8 @@ mod tests {
 
     /// A counter of 2.5 GHz (0.4 ns a unit) that read 1000 at 7000 ns.
     fn counter() -> StampClock {
-        let base = Pair {
-            stamp: 1_000,
-            ns: 7_000,
-        };
-        let mult = rate(
-            base,
-            Pair {
-                stamp: 1_000 + 2_500_000,
-                ns: 7_000 + 1_000_000,
-            },
-        )
-        .unwrap();
+        let base = Pair { stamp: 1_000, ns: 7_000 };
+        let mult = rate(base, Pair { stamp: 1_000 + 2_500_000, ns: 7_000 + 1_000_000 }).unwrap();
         StampClock {
             kind: StampKind::Tsc,
             mult,
@@ -386,10 +352,7 @@ mod tests {
     #[test]
     fn gettime_is_its_own_unit() {
         let clock = StampClock::gettime();
-        assert_eq!(
-            (clock.delta_ns(77), clock.to_ns(77), clock.from_ns(77)),
-            (77, 77, 77)
-        );
+        assert_eq!((clock.delta_ns(77), clock.to_ns(77), clock.from_ns(77)), (77, 77, 77));
         assert_eq!((clock.name(), clock.residual_ns()), ("clock_gettime", 0));
     }
 }

@@ -59,23 +59,15 @@ const BLOCKS: u64 = 64;
 
 /// Runs a thread's job on this thread; gives the allocator's calls meanwhile and the account.
 fn calls_of(op: OpKind, pattern: Pattern, file: File, job: Job) -> (u64, Outcome) {
-    let extent = Extent {
-        offset: 0,
-        length: BLOCKS * BLOCK,
-    };
+    let extent = Extent { offset: 0, length: BLOCKS * BLOCK };
     let blocks = Arc::new(Blocks::new(&[extent], BLOCK));
-    let order = Order {
-        blocks,
-        pattern,
-        seed: 1,
-    };
+    let order = Order { blocks, pattern, seed: 1 };
     let file = Arc::new(file);
     let bytes = usize::try_from(BLOCK).unwrap();
     let engine = match op {
-        OpKind::Read => AnyEngine::SyncRead(SyncRead::new(
-            Arc::clone(&file),
-            Buffer::new(bytes, 1).unwrap(),
-        )),
+        OpKind::Read => {
+            AnyEngine::SyncRead(SyncRead::new(Arc::clone(&file), Buffer::new(bytes, 1).unwrap()))
+        }
         OpKind::Write => AnyEngine::SyncWrite(SyncWrite::new(
             Arc::clone(&file),
             Buffer::seeded(bytes, 1, 1).unwrap(),
@@ -94,13 +86,7 @@ fn calls_of(op: OpKind, pattern: Pattern, file: File, job: Job) -> (u64, Outcome
     drop(result.unwrap());
     let account = watch.take(Whereabouts::Ended).unwrap();
     let report = account.report(0, 0, None);
-    (
-        calls,
-        Outcome {
-            report,
-            intervals: drain(&mut inlet),
-        },
-    )
+    (calls, Outcome { report, intervals: drain(&mut inlet) })
 }
 
 struct Outcome {
@@ -114,11 +100,7 @@ fn drain(inlet: &mut Inlet) -> usize {
 
 #[test]
 fn the_loop_allocates_nothing() {
-    let by_time = Job {
-        operations: u64::MAX,
-        deadline_ns: Some(80 * MS),
-        flush_at_end: false,
-    };
+    let by_time = Job { operations: u64::MAX, deadline_ns: Some(80 * MS), flush_at_end: false };
     for op in [OpKind::Write, OpKind::Read] {
         for pattern in [Pattern::Sequential, Pattern::Random, Pattern::RandomOnce] {
             let file = tempfile::tempfile().unwrap();
@@ -135,17 +117,10 @@ fn the_loop_allocates_nothing() {
 #[test]
 fn errors_allocate_nothing() {
     // The file is empty, so that every read is short.
-    let job = Job {
-        operations: 50,
-        deadline_ns: None,
-        flush_at_end: false,
-    };
+    let job = Job { operations: 50, deadline_ns: None, flush_at_end: false };
     let file = tempfile::tempfile().unwrap();
     let (calls, account) = calls_of(OpKind::Read, Pattern::Random, file, job);
-    assert_eq!(
-        (account.report.end, account.report.ramp_errors),
-        (ThreadEnd::Finished, 50)
-    );
+    assert_eq!((account.report.end, account.report.ramp_errors), (ThreadEnd::Finished, 50));
     assert_eq!(calls, 0);
 }
 

@@ -69,13 +69,7 @@ impl Series {
 
     /// Adds an interval of a thread.
     pub fn counters(&mut self, thread: usize, entry: Counters) {
-        let Counters {
-            k,
-            bytes,
-            ops,
-            errors,
-            latency_handed,
-        } = entry;
+        let Counters { k, bytes, ops, errors, latency_handed } = entry;
         let added = Totals { bytes, ops, errors };
         let sums = &mut self.threads[thread];
         sums.counters.add(added);
@@ -98,22 +92,13 @@ impl Series {
         if is_old {
             pending.sparse.merge(&counts.to_latency());
         } else {
-            pending
-                .dense
-                .get_or_insert_with(|| pool.pop().unwrap_or_default())
-                .merge(counts);
+            pending.dense.get_or_insert_with(|| pool.pop().unwrap_or_default()).merge(counts);
         }
     }
 
     /// Adds ticks of a thread.
     pub fn ticks(&mut self, thread: usize, run: TickRun) {
-        let TickRun {
-            first,
-            length,
-            bytes,
-            ops,
-            busy_ns,
-        } = run;
+        let TickRun { first, length, bytes, ops, busy_ns } = run;
         let sums = &mut self.threads[thread];
         sums.tick_bytes += u128::from(bytes) * u128::from(length);
         sums.tick_ops += u128::from(ops) * u128::from(length);
@@ -123,11 +108,7 @@ impl Series {
             self.steps.resize(end + 1, Tick::default());
         }
         self.steps[first].step(bytes, ops, busy_ns);
-        self.steps[end].step(
-            bytes.wrapping_neg(),
-            ops.wrapping_neg(),
-            busy_ns.wrapping_neg(),
-        );
+        self.steps[end].step(bytes.wrapping_neg(), ops.wrapping_neg(), busy_ns.wrapping_neg());
     }
 
     /// Makes sure that interval `k` leaves, with or without operations in it.
@@ -170,16 +151,9 @@ impl Series {
     /// Compares what a thread handed over with its own totals; says what differs.
     #[must_use]
     pub fn differs_from(&self, thread: usize, totals: Totals) -> Option<String> {
-        let ThreadSums {
-            counters,
-            tick_bytes,
-            tick_ops,
-            open: _,
-        } = &self.threads[thread];
+        let ThreadSums { counters, tick_bytes, tick_ops, open: _ } = &self.threads[thread];
         if *counters != totals {
-            return Some(format!(
-                "its intervals sum to {counters}, its own totals are {totals}"
-            ));
+            return Some(format!("its intervals sum to {counters}, its own totals are {totals}"));
         }
         let spread = u128::from(totals.bytes) * u128::from(BYTE_UNITS);
         if *tick_bytes != spread {
@@ -197,16 +171,10 @@ impl Series {
     #[must_use]
     pub fn node_differs_from(&self, totals: Totals) -> Option<String> {
         if self.late > 0 {
-            return Some(format!(
-                "{} entries came after their interval had left",
-                self.late
-            ));
+            return Some(format!("{} entries came after their interval had left", self.late));
         }
         (self.left != totals).then(|| {
-            format!(
-                "the node's intervals sum to {}, its threads' totals are {totals}",
-                self.left
-            )
+            format!("the node's intervals sum to {}, its threads' totals are {totals}", self.left)
         })
     }
 
@@ -235,13 +203,8 @@ impl Series {
     }
 
     fn leave(&mut self, is_last: bool) -> NodeInterval {
-        let Pending {
-            totals,
-            dense,
-            sparse,
-            opened,
-            closed,
-        } = self.pending.pop_front().unwrap_or_default();
+        let Pending { totals, dense, sparse, opened, closed } =
+            self.pending.pop_front().unwrap_or_default();
         let k = self.next_k;
         self.next_k += 1;
         self.left.add(totals);
@@ -260,14 +223,7 @@ impl Series {
         } else {
             (Latency::default(), 0)
         };
-        NodeInterval {
-            k,
-            bytes,
-            ops,
-            errors,
-            latency,
-            latency_intervals,
-        }
+        NodeInterval { k, bytes, ops, errors, latency, latency_intervals }
     }
 }
 
@@ -277,14 +233,9 @@ pub fn sums_of(ticks: &[Tick]) -> Option<(u64, u64)> {
     let sum = |part: fn(&Tick) -> u64, units: u64| {
         let sum: u128 = ticks.iter().map(|tick| u128::from(part(tick))).sum();
         let units = u128::from(units);
-        sum.is_multiple_of(units)
-            .then(|| u64::try_from(sum / units).ok())
-            .flatten()
+        sum.is_multiple_of(units).then(|| u64::try_from(sum / units).ok()).flatten()
     };
-    Some((
-        sum(|tick| tick.bytes, BYTE_UNITS)?,
-        sum(|tick| tick.ops, OP_UNITS)?,
-    ))
+    Some((sum(|tick| tick.bytes, BYTE_UNITS)?, sum(|tick| tick.ops, OP_UNITS)?))
 }
 
 /// Adds a step of a difference array; the sum of steps is never negative, single ones are.
@@ -305,13 +256,7 @@ mod tests {
     use super::*;
 
     fn entry(k: u32, ops: u64, latency_handed: bool) -> Counters {
-        Counters {
-            k,
-            bytes: ops * 10,
-            ops,
-            errors: 0,
-            latency_handed,
-        }
+        Counters { k, bytes: ops * 10, ops, errors: 0, latency_handed }
     }
 
     fn counts(values: &[u64]) -> LatencyCounts {
@@ -328,46 +273,16 @@ mod tests {
         series.counters(1, entry(0, 1, true));
         assert_eq!(series.next_before(0), None);
         let left: Vec<_> = std::iter::from_fn(|| series.next_before(2)).collect();
-        assert_eq!(
-            left.iter().map(|i| (i.k, i.ops)).collect::<Vec<_>>(),
-            [(0, 1), (1, 0)]
-        );
+        assert_eq!(left.iter().map(|i| (i.k, i.ops)).collect::<Vec<_>>(), [(0, 1), (1, 0)]);
         series.reach(3);
         let left: Vec<_> = std::iter::from_fn(|| series.next_at_end()).collect();
-        assert_eq!(
-            left.iter().map(|i| (i.k, i.bytes)).collect::<Vec<_>>(),
-            [(2, 50), (3, 0)]
-        );
+        assert_eq!(left.iter().map(|i| (i.k, i.bytes)).collect::<Vec<_>>(), [(2, 50), (3, 0)]);
         assert_eq!((left[0].latency.max_ns, left[0].latency_intervals), (7, 1));
         assert_eq!(series.intervals(), 4);
+        assert_eq!(series.node_differs_from(Totals { bytes: 60, ops: 6, errors: 0 }), None);
+        assert!(series.node_differs_from(Totals { bytes: 61, ops: 6, errors: 0 }).is_some());
         assert_eq!(
-            series.node_differs_from(Totals {
-                bytes: 60,
-                ops: 6,
-                errors: 0
-            }),
-            None
-        );
-        assert!(
-            series
-                .node_differs_from(Totals {
-                    bytes: 61,
-                    ops: 6,
-                    errors: 0
-                })
-                .is_some()
-        );
-        assert_eq!(
-            series
-                .differs_from(
-                    0,
-                    Totals {
-                        bytes: 50,
-                        ops: 4,
-                        errors: 0
-                    }
-                )
-                .unwrap(),
+            series.differs_from(0, Totals { bytes: 50, ops: 4, errors: 0 }).unwrap(),
             "its intervals sum to 50 bytes, 5 operations, 0 errors, its own totals are 50 bytes, 4 operations, 0 errors"
         );
     }
@@ -387,10 +302,7 @@ mod tests {
             series.latency(k, &counts(&[10 + u64::from(k)]));
         }
         let left: Vec<_> = std::iter::from_fn(|| series.next_before(4)).collect();
-        let shape: Vec<_> = left
-            .iter()
-            .map(|i| (i.latency.count, i.latency_intervals))
-            .collect();
+        let shape: Vec<_> = left.iter().map(|i| (i.latency.count, i.latency_intervals)).collect();
         assert_eq!(shape, [(0, 0), (0, 0), (6, 3), (2, 1)]);
         assert_eq!((left[2].latency.min_ns, left[2].latency.max_ns), (1, 12));
     }
@@ -417,50 +329,16 @@ mod tests {
     #[test]
     fn ticks_are_the_sums_of_runs() {
         let mut series = Series::new(2);
-        series.ticks(
-            0,
-            TickRun {
-                first: 1,
-                length: 3,
-                bytes: 5,
-                ops: 7,
-                busy_ns: 9,
-            },
-        );
-        series.ticks(
-            1,
-            TickRun {
-                first: 2,
-                length: 1,
-                bytes: 100,
-                ops: 200,
-                busy_ns: 300,
-            },
-        );
-        let tick = |bytes, ops, busy_ns| Tick {
-            bytes,
-            ops,
-            busy_ns,
-        };
+        series.ticks(0, TickRun { first: 1, length: 3, bytes: 5, ops: 7, busy_ns: 9 });
+        series.ticks(1, TickRun { first: 2, length: 1, bytes: 100, ops: 200, busy_ns: 300 });
+        let tick = |bytes, ops, busy_ns| Tick { bytes, ops, busy_ns };
         assert_eq!(
             series.into_ticks(),
-            [
-                tick(0, 0, 0),
-                tick(5, 7, 9),
-                tick(105, 207, 309),
-                tick(5, 7, 9)
-            ]
+            [tick(0, 0, 0), tick(5, 7, 9), tick(105, 207, 309), tick(5, 7, 9)]
         );
         assert!(Series::new(1).into_ticks().is_empty());
-        let half = Tick {
-            bytes: BYTE_UNITS / 2,
-            ops: OP_UNITS / 2,
-            busy_ns: 0,
-        };
-        assert_eq!(
-            (sums_of(&[half, half]), sums_of(&[half])),
-            (Some((1, 1)), None)
-        );
+        let half = Tick { bytes: BYTE_UNITS / 2, ops: OP_UNITS / 2, busy_ns: 0 };
+        assert_eq!((sums_of(&[half, half]), sums_of(&[half])), (Some((1, 1)), None));
     }
 
     #[test]
@@ -469,14 +347,6 @@ mod tests {
         assert!(series.next_before(1).is_some());
         series.counters(0, entry(0, 1, true));
         while series.next_at_end().is_some() {}
-        assert!(
-            series
-                .node_differs_from(Totals {
-                    bytes: 10,
-                    ops: 1,
-                    errors: 0
-                })
-                .is_some()
-        );
+        assert!(series.node_differs_from(Totals { bytes: 10, ops: 1, errors: 0 }).is_some());
     }
 }

@@ -20,10 +20,7 @@ impl Watchdog {
         if call.is_some() && call == self.call {
             self.watched_ns += since_last_ns.min(STEP_NS_MAX);
         } else {
-            *self = Self {
-                call,
-                watched_ns: 0,
-            };
+            *self = Self { call, watched_ns: 0 };
         }
     }
 

@@ -12,6 +12,7 @@ use iofleet_shared::{
     stats::{BYTE_UNITS, OP_UNITS, ThreadEnd, Written},
     work::{DatasetDir, Extent, Pattern},
 };
+use tokio::sync::mpsc as mpsc_tokio;
 
 use super::*;
 use crate::engine::scripted::{Scripted, Step};
@@ -23,23 +24,13 @@ fn plan(threads: u32, blocks: u64) -> WorkerPlan {
     let thread = |thread| ThreadPlan {
         thread,
         file: format!("f{thread}"),
-        extents: vec![Extent {
-            offset: 0,
-            length: blocks * BLOCK,
-        }],
+        extents: vec![Extent { offset: 0, length: blocks * BLOCK }],
         operations: blocks,
         seed: u64::from(thread),
     };
     WorkerPlan {
-        point: PointId {
-            index: 3,
-            attempt: 0,
-        },
-        dir: DatasetDir {
-            path: "/x".into(),
-            name: "d".into(),
-            campaign: "c".into(),
-        },
+        point: PointId { index: 3, attempt: 0 },
+        dir: DatasetDir { path: "/x".into(), name: "d".into(), campaign: "c".into() },
         remove: vec![],
         op: OpKind::Write,
         engine: EngineKind::Sync,
@@ -80,11 +71,7 @@ fn outcome(mut events: mpsc_tokio::Receiver<CrewEvent>) -> Outcome {
             CrewEvent::Interval(interval) => intervals.push(interval),
             CrewEvent::Ended { ticks, report } => {
                 assert!(events.blocking_recv().is_none(), "nothing follows the end");
-                let outcome = Outcome {
-                    intervals,
-                    ticks,
-                    report: *report,
-                };
+                let outcome = Outcome { intervals, ticks, report: *report };
                 outcome.check();
                 return outcome;
             }
@@ -92,15 +79,9 @@ fn outcome(mut events: mpsc_tokio::Receiver<CrewEvent>) -> Outcome {
     }
 }
 
-use tokio::sync::mpsc as mpsc_tokio;
-
 impl Outcome {
     fn check(&self) {
-        let Self {
-            intervals,
-            ticks,
-            report,
-        } = self;
+        let Self { intervals, ticks, report } = self;
         assert_eq!(report.sums, None);
         assert!((0..).zip(intervals).all(|(k, interval)| interval.k == k));
         assert_eq!(report.intervals as usize, intervals.len());
@@ -124,10 +105,7 @@ impl Outcome {
     }
 
     fn latencies(&self) -> u64 {
-        self.intervals
-            .iter()
-            .map(|interval| interval.latency.count)
-            .sum()
+        self.intervals.iter().map(|interval| interval.latency.count).sum()
     }
 }
 
@@ -166,45 +144,25 @@ fn a_write_by_size_fills_its_files() {
     contents.dedup();
     assert_eq!(contents.len(), 4, "threads write different data");
     let status = crew.status(monotonic_ns());
-    assert_eq!(
-        status,
-        CrewStatus {
-            threads: 0,
-            bytes: 4 * 64 * BLOCK,
-            oldest_ns: 0
-        }
-    );
+    assert_eq!(status, CrewStatus { threads: 0, bytes: 4 * 64 * BLOCK, oldest_ns: 0 });
 }
 
 #[test]
 fn a_read_by_time_begins_its_range_again() {
     let dir = tempfile::tempdir().unwrap();
-    let amount = Amount::Time {
-        duration_ns: 40 * MS,
-        repeat: true,
-    };
+    let amount = Amount::Time { duration_ns: 40 * MS, repeat: true };
     let base = plan(2, 8);
     for pattern in [Pattern::Sequential, Pattern::Random, Pattern::RandomOnce] {
-        let plan = WorkerPlan {
-            op: OpKind::Read,
-            amount,
-            pattern,
-            ramp_ns: 20 * MS,
-            ..base.clone()
-        };
+        let plan =
+            WorkerPlan { op: OpKind::Read, amount, pattern, ramp_ns: 20 * MS, ..base.clone() };
         let (crew, events) = {
-            files(dir.path(), &plan)
-                .iter()
-                .for_each(|f| f.file.set_len(8 * BLOCK).unwrap());
+            files(dir.path(), &plan).iter().for_each(|f| f.file.set_len(8 * BLOCK).unwrap());
             arm(&plan, dir.path())
         };
         start(&crew);
         let outcome = outcome(events);
         for report in &outcome.report.threads {
-            assert_eq!(
-                (report.end, &report.written),
-                (ThreadEnd::Deadline, &Written::Nothing)
-            );
+            assert_eq!((report.end, &report.written), (ThreadEnd::Deadline, &Written::Nothing));
             assert!(report.busy_end_ns.unwrap() >= (60 * MS).cast_signed());
             assert_eq!(report.bytes, report.ops * BLOCK);
             let issued = report.ops + report.ramp_ops;
@@ -215,12 +173,7 @@ fn a_read_by_time_begins_its_range_again() {
         // All but those that began during the warm-up and completed after it.
         let ops: u64 = outcome.intervals.iter().map(|interval| interval.ops).sum();
         assert!(ops - outcome.latencies() <= 2);
-        let ramp: u64 = outcome
-            .intervals
-            .iter()
-            .take(2)
-            .map(|interval| interval.ops)
-            .sum();
+        let ramp: u64 = outcome.intervals.iter().take(2).map(|interval| interval.ops).sum();
         let threads = &outcome.report.threads;
         assert_eq!(threads.iter().map(|t| t.ramp_ops).sum::<u64>(), ramp);
     }
@@ -229,17 +182,8 @@ fn a_read_by_time_begins_its_range_again() {
 #[test]
 fn without_repetition_the_end_of_the_range_ends_a_thread() {
     let dir = tempfile::tempdir().unwrap();
-    let amount = Amount::Time {
-        duration_ns: 3_600_000 * MS,
-        repeat: false,
-    };
-    let (crew, events) = arm(
-        &WorkerPlan {
-            amount,
-            ..plan(1, 5)
-        },
-        dir.path(),
-    );
+    let amount = Amount::Time { duration_ns: 3_600_000 * MS, repeat: false };
+    let (crew, events) = arm(&WorkerPlan { amount, ..plan(1, 5) }, dir.path());
     start(&crew);
     let report = &outcome(events).report.threads[0];
     assert_eq!((report.end, report.ops), (ThreadEnd::Finished, 5));
@@ -248,28 +192,12 @@ fn without_repetition_the_end_of_the_range_ends_a_thread() {
 #[test]
 fn more_threads_than_cores_call_the_roll_and_add_up() {
     let dir = tempfile::tempdir().unwrap();
-    let plan = WorkerPlan {
-        fsync: Fsync::None,
-        ..plan(64, 16)
-    };
+    let plan = WorkerPlan { fsync: Fsync::None, ..plan(64, 16) };
     let (crew, events) = arm(&plan, dir.path());
     start(&crew);
     let outcome = outcome(events);
-    assert!(
-        outcome
-            .report
-            .threads
-            .iter()
-            .all(|t| t.ops == 16 && t.fsync_ns.is_none())
-    );
-    assert_eq!(
-        outcome
-            .ticks
-            .iter()
-            .map(|t| u128::from(t.ops))
-            .sum::<u128>(),
-        1_024 << 32
-    );
+    assert!(outcome.report.threads.iter().all(|t| t.ops == 16 && t.fsync_ns.is_none()));
+    assert_eq!(outcome.ticks.iter().map(|t| u128::from(t.ops)).sum::<u128>(), 1_024 << 32);
 }
 
 #[test]
@@ -285,14 +213,8 @@ fn a_stop_before_t0_leaves_no_trace() {
         let outcome = outcome(events);
         assert!(outcome.intervals.is_empty() && outcome.ticks.is_empty());
         for report in &outcome.report.threads {
-            assert_eq!(
-                (report.end, report.first_issue_ns),
-                (ThreadEnd::Stopped, None)
-            );
-            assert_eq!(
-                (report.ended_ns, &report.written),
-                (None, &Written::Nothing)
-            );
+            assert_eq!((report.end, report.first_issue_ns), (ThreadEnd::Stopped, None));
+            assert_eq!((report.ended_ns, &report.written), (None, &Written::Nothing));
         }
         assert_eq!(fs::metadata(dir.path().join("f0")).unwrap().len(), 0);
     }
@@ -304,30 +226,15 @@ fn a_start_that_is_not_committed_in_time_does_no_io() {
     let (crew, events) = arm(&plan(3, 8), dir.path());
     crew.set_start(monotonic_ns());
     let outcome = outcome(events);
-    assert!(
-        outcome
-            .report
-            .threads
-            .iter()
-            .all(|t| t.end == ThreadEnd::Stopped && t.ops == 0)
-    );
+    assert!(outcome.report.threads.iter().all(|t| t.end == ThreadEnd::Stopped && t.ops == 0));
     assert!(!crew.commit(), "the commit came too late, and is told so");
 }
 
 #[test]
 fn a_running_crew_stops_after_the_operations_in_flight() {
     let dir = tempfile::tempdir().unwrap();
-    let amount = Amount::Time {
-        duration_ns: 3_600_000 * MS,
-        repeat: true,
-    };
-    let (crew, mut events) = arm(
-        &WorkerPlan {
-            amount,
-            ..plan(2, 8)
-        },
-        dir.path(),
-    );
+    let amount = Amount::Time { duration_ns: 3_600_000 * MS, repeat: true };
+    let (crew, mut events) = arm(&WorkerPlan { amount, ..plan(2, 8) }, dir.path());
     start(&crew);
     // Both threads are at work once an interval is final.
     let Some(CrewEvent::Interval(first)) = events.blocking_recv() else {
@@ -339,36 +246,22 @@ fn a_running_crew_stops_after_the_operations_in_flight() {
         match events.blocking_recv().unwrap() {
             CrewEvent::Interval(interval) => intervals.push(interval),
             CrewEvent::Ended { ticks, report } => {
-                Outcome {
-                    intervals,
-                    ticks,
-                    report: *report.clone(),
-                }
-                .check();
+                Outcome { intervals, ticks, report: *report.clone() }.check();
                 break report;
             }
         }
     };
-    assert!(
-        report
-            .threads
-            .iter()
-            .all(|t| t.end == ThreadEnd::Stopped && t.fsync_ns.is_none())
-    );
+    assert!(report.threads.iter().all(|t| t.end == ThreadEnd::Stopped && t.fsync_ns.is_none()));
 }
 
 #[test]
 fn errors_are_counted_by_kind_and_the_rest_goes_on() {
     let dir = tempfile::tempdir().unwrap();
-    let plan = WorkerPlan {
-        op: OpKind::Read,
-        ..plan(2, 4)
-    };
+    let plan = WorkerPlan { op: OpKind::Read, ..plan(2, 4) };
     // The files end after one and a half and after four blocks.
     for (thread, bytes) in [(0, BLOCK * 3 / 2), (1, BLOCK * 4)] {
         let file = File::create(dir.path().join(format!("f{thread}"))).unwrap();
-        file.write_all_at(&vec![1; usize::try_from(bytes).unwrap()], 0)
-            .unwrap();
+        file.write_all_at(&vec![1; usize::try_from(bytes).unwrap()], 0).unwrap();
     }
     let (crew, events) = arm(&plan, dir.path());
     start(&crew);
@@ -377,24 +270,15 @@ fn errors_are_counted_by_kind_and_the_rest_goes_on() {
     assert_eq!((report.threads[1].ops, report.threads[1].errors), (4, 0));
     assert_eq!(report.threads[0].bytes_touched, BLOCK);
     assert_eq!(report.threads[0].short_transfers, 1);
-    let [error] = report.errors.as_slice() else {
-        panic!("{:?}", report.errors)
-    };
-    assert_eq!(
-        (error.call.as_str(), error.errno, error.count),
-        ("short read", 0, 3)
-    );
+    let [error] = report.errors.as_slice() else { panic!("{:?}", report.errors) };
+    assert_eq!((error.call.as_str(), error.errno, error.count), ("short read", 0, 3));
     assert_eq!((error.file.as_str(), error.offset), ("f0", BLOCK));
     assert!(error.max_ns <= error.sum_ns);
 }
 
 #[test]
 fn a_stuck_thread_is_given_up_with_all_it_counted() {
-    let plan = Arc::new(WorkerPlan {
-        op: OpKind::Read,
-        stuck_after_ns: 20 * MS,
-        ..plan(3, 4)
-    });
+    let plan = Arc::new(WorkerPlan { op: OpKind::Read, stuck_after_ns: 20 * MS, ..plan(3, 4) });
     let mut releases = Vec::new();
     let time = Arc::new(AtomicU64::new(0));
     let recruits = (0..3_u64)
@@ -406,36 +290,21 @@ fn a_stuck_thread_is_given_up_with_all_it_counted() {
             let steps = (0..moves).map(|_| Step::Moves(0));
             let steps = steps.chain([Step::Blocks(released)]).collect();
             let engine = AnyEngine::Scripted(Scripted::new(BLOCK, &time, steps));
-            Recruit {
-                open_ns: 0,
-                engine: Box::new(move || Ok(engine)),
-            }
+            Recruit { open_ns: 0, engine: Box::new(move || Ok(engine)) }
         })
         .collect();
     let (send, events) = mpsc_tokio::channel(4);
     let crew = Crew::muster(Arc::clone(&plan), recruits, StampClock::calibrate(), send).unwrap();
     start(&crew);
     let outcome = outcome(events);
-    let [done, third, first] = outcome.report.threads.as_slice() else {
-        panic!("three threads")
-    };
-    assert_eq!(
-        (done.end, done.ops, done.unfinished_ns),
-        (ThreadEnd::Finished, 4, None)
-    );
-    assert_eq!(
-        (third.end, third.ops, third.bytes),
-        (ThreadEnd::Stuck, 2, 2 * BLOCK)
-    );
+    let [done, third, first] = outcome.report.threads.as_slice() else { panic!("three threads") };
+    assert_eq!((done.end, done.ops, done.unfinished_ns), (ThreadEnd::Finished, 4, None));
+    assert_eq!((third.end, third.ops, third.bytes), (ThreadEnd::Stuck, 2, 2 * BLOCK));
     assert_eq!((third.bytes_touched, third.passes_milli), (2 * BLOCK, 500));
     assert_eq!((first.end, first.ops), (ThreadEnd::Stuck, 0));
     assert_eq!((first.ended_ns, first.busy_end_ns), (None, None));
     assert!(first.first_issue_ns.is_some(), "it did issue an operation");
-    assert!(
-        [third, first]
-            .iter()
-            .all(|thread| thread.unfinished_ns.unwrap() >= 20 * MS)
-    );
+    assert!([third, first].iter().all(|thread| thread.unfinished_ns.unwrap() >= 20 * MS));
     // Also the latencies of the interval in which it got stuck are there.
     assert_eq!(outcome.latencies(), 6);
     assert_eq!(crew.status(monotonic_ns()).threads, 0);
@@ -464,24 +333,12 @@ fn what_cant_be_armed_is_refused_and_named() {
     };
     let all = || files(dir.path(), &plan);
     assert!(refusal(&plan, all()[1..].to_vec(), 512).contains("as many files as threads"));
-    let bad = WorkerPlan {
-        block_bytes: 0,
-        ..plan.clone()
-    };
+    let bad = WorkerPlan { block_bytes: 0, ..plan.clone() };
     assert!(refusal(&bad, all(), 512).contains("block"));
-    let bad = WorkerPlan {
-        interval_ns: MS,
-        ..plan.clone()
-    };
+    let bad = WorkerPlan { interval_ns: MS, ..plan.clone() };
     assert!(refusal(&bad, all(), 512).contains("interval"));
-    let bad = WorkerPlan {
-        ramp_ns: 15 * MS,
-        ..plan.clone()
-    };
+    let bad = WorkerPlan { ramp_ns: 15 * MS, ..plan.clone() };
     assert!(refusal(&bad, all(), 512).contains("warm-up"));
-    let bad = WorkerPlan {
-        block_bytes: 1 << 60,
-        ..plan.clone()
-    };
+    let bad = WorkerPlan { block_bytes: 1 << 60, ..plan.clone() };
     assert!(refusal(&bad, all(), 512).starts_with("no buffer of 1152921504606846976 bytes"));
 }

@@ -21,10 +21,7 @@ impl SyncRead {
     /// Reads `file` block by block into `buffer`.
     #[must_use]
     pub fn new(file: Arc<File>, buffer: Buffer) -> Self {
-        Self {
-            file: Some(file),
-            buffer,
-        }
+        Self { file: Some(file), buffer }
     }
 }
 
@@ -61,10 +58,7 @@ impl<const EACH: bool> SyncWrite<EACH> {
     /// Writes `buffer` to each block of `file`.
     #[must_use]
     pub fn new(file: Arc<File>, buffer: Buffer) -> Self {
-        Self {
-            file: Some(file),
-            buffer,
-        }
+        Self { file: Some(file), buffer }
     }
 }
 
@@ -86,10 +80,7 @@ impl<const EACH: bool> Engine for SyncWrite<EACH> {
 
     fn flush(&mut self) -> Result<(), Failure> {
         let Some(file) = &self.file else {
-            return Err(Failure {
-                call: Call::Fsync,
-                errno: libc::EBADF,
-            });
+            return Err(Failure { call: Call::Fsync, errno: libc::EBADF });
         };
         retried(|| fsync(file)).map_err(|error| failure(Call::Fsync, error))
     }
@@ -112,30 +103,18 @@ fn whole(
     loop {
         match rest(done) {
             Ok(0) => {
-                return Transfer {
-                    shorts,
-                    result: Err(Failure {
-                        call: nothing,
-                        errno: 0,
-                    }),
-                };
+                return Transfer { shorts, result: Err(Failure { call: nothing, errno: 0 }) };
             }
             Ok(moved) => {
                 done += moved;
                 if done >= length {
-                    return Transfer {
-                        shorts,
-                        result: Ok(length as u64),
-                    };
+                    return Transfer { shorts, result: Ok(length as u64) };
                 }
                 shorts += 1;
             }
             Err(Errno::INTR) => {}
             Err(error) => {
-                return Transfer {
-                    shorts,
-                    result: Err(failure(call, error)),
-                };
+                return Transfer { shorts, result: Err(failure(call, error)) };
             }
         }
     }
@@ -152,21 +131,12 @@ fn retried(mut call: impl FnMut() -> Result<(), Errno>) -> Result<(), Errno> {
 
 #[cold]
 fn failure(call: Call, error: Errno) -> Failure {
-    Failure {
-        call,
-        errno: error.raw_os_error(),
-    }
+    Failure { call, errno: error.raw_os_error() }
 }
 
 #[cold]
 fn closed(call: Call) -> Transfer {
-    Transfer {
-        shorts: 0,
-        result: Err(Failure {
-            call,
-            errno: libc::EBADF,
-        }),
-    }
+    Transfer { shorts: 0, result: Err(Failure { call, errno: libc::EBADF }) }
 }
 
 #[cfg(test)]
@@ -189,42 +159,18 @@ mod tests {
     #[test]
     fn a_short_transfer_is_continued_and_counts_once() {
         let (transfer, asked) = scripted(100, &[Ok(30), Err(Errno::INTR), Ok(50), Ok(20)]);
-        assert_eq!(
-            transfer,
-            Transfer {
-                shorts: 2,
-                result: Ok(100)
-            }
-        );
+        assert_eq!(transfer, Transfer { shorts: 2, result: Ok(100) });
         assert_eq!(asked, [0, 30, 30, 80]);
     }
 
     #[test]
     fn nothing_inside_the_range_is_an_error() {
         let (transfer, _) = scripted(100, &[Ok(30), Ok(0)]);
-        let failure = Failure {
-            call: Call::ShortRead,
-            errno: 0,
-        };
-        assert_eq!(
-            transfer,
-            Transfer {
-                shorts: 1,
-                result: Err(failure)
-            }
-        );
+        let failure = Failure { call: Call::ShortRead, errno: 0 };
+        assert_eq!(transfer, Transfer { shorts: 1, result: Err(failure) });
         let (transfer, _) = scripted(100, &[Err(Errno::IO)]);
-        let failure = Failure {
-            call: Call::Read,
-            errno: libc::EIO,
-        };
-        assert_eq!(
-            transfer,
-            Transfer {
-                shorts: 0,
-                result: Err(failure)
-            }
-        );
+        let failure = Failure { call: Call::Read, errno: libc::EIO };
+        assert_eq!(transfer, Transfer { shorts: 0, result: Err(failure) });
     }
 
     #[test]
@@ -233,13 +179,7 @@ mod tests {
         let shared = Arc::new(file.try_clone().unwrap());
         let seeded = |seed| Buffer::seeded(8_192, 512, seed).unwrap();
         let mut write = SyncWrite::<true>::new(Arc::clone(&shared), seeded(3));
-        assert_eq!(
-            write.transfer(8_192),
-            Transfer {
-                shorts: 0,
-                result: Ok(8_192)
-            }
-        );
+        assert_eq!(write.transfer(8_192), Transfer { shorts: 0, result: Ok(8_192) });
         assert_eq!(write.flush(), Ok(()));
         let mut content = Vec::new();
         file.read_to_end(&mut content).unwrap();
@@ -249,17 +189,8 @@ mod tests {
         assert_eq!(read.transfer(8_192).result, Ok(8_192));
         assert_eq!(read.buffer.bytes(), seeded(3).bytes());
         // The file ends after 16 KiB: half a block, then nothing.
-        let failure = Failure {
-            call: Call::ShortRead,
-            errno: 0,
-        };
-        assert_eq!(
-            read.transfer(12_288),
-            Transfer {
-                shorts: 1,
-                result: Err(failure)
-            }
-        );
+        let failure = Failure { call: Call::ShortRead, errno: 0 };
+        assert_eq!(read.transfer(12_288), Transfer { shorts: 1, result: Err(failure) });
         read.close();
         assert!(read.transfer(0).result.unwrap_err().is_fatal());
         write.close();

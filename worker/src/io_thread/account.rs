@@ -1,5 +1,7 @@
 //! All that one I/O thread knows of its point, and the report made of it.
 
+use std::sync::Arc;
+
 use iofleet_shared::{
     stats::{ThreadEnd, ThreadReport, Written},
     work::OpKind,
@@ -42,7 +44,7 @@ impl Account {
     pub fn new(recorder: Recorder, order: &Order, op: OpKind) -> Self {
         Self {
             recorder,
-            coverage: Coverage::new(std::sync::Arc::clone(&order.blocks), op, order.pattern),
+            coverage: Coverage::new(Arc::clone(&order.blocks), op, order.pattern),
             first_issue: None,
             busy_end: None,
             flush: None,
@@ -87,8 +89,7 @@ impl Account {
             Ok(bytes) => self.succeeded(times, number, bytes),
             Err(failure) => {
                 self.issued += 1;
-                self.recorder
-                    .failed(times.start, times.end, failure, offset);
+                self.recorder.failed(times.start, times.end, failure, offset);
                 self.coverage.failed(number);
             }
         }
@@ -140,9 +141,7 @@ impl Account {
         let Totals { bytes, ops, errors } = self.recorder.measured();
         let ramp = self.recorder.ramp();
         let completed = ops + ramp.ops > 0;
-        let last = self
-            .flush
-            .map_or_else(|| self.recorder.last_end(), |flush| flush.end);
+        let last = self.flush.map_or_else(|| self.recorder.last_end(), |flush| flush.end);
         let in_first = stuck.filter(|_| self.issued == 0).map(|call| call.start);
         ThreadReport {
             thread,
@@ -160,20 +159,14 @@ impl Account {
             short_transfers: self.short_transfers,
             first_issue_ns: self.first_issue.or(in_first).map(u64::cast_signed),
             ended_ns: completed.then_some(last.cast_signed()),
-            busy_end_ns: completed.then(|| {
-                self.busy_end
-                    .unwrap_or_else(|| self.recorder.last_end())
-                    .cast_signed()
-            }),
+            busy_end_ns: completed
+                .then(|| self.busy_end.unwrap_or_else(|| self.recorder.last_end()).cast_signed()),
             fsync_ns: self.flush.map(|flush| flush.end - flush.start),
             open_ns,
             bytes_touched: self.coverage.bytes_touched(),
             passes_milli: self.coverage.passes_milli(),
             unfinished_ns: stuck.map(|call| call.end.saturating_sub(call.start)),
-            written: self
-                .written
-                .clone()
-                .unwrap_or_else(|| self.coverage.written()),
+            written: self.written.clone().unwrap_or_else(|| self.coverage.written()),
         }
     }
 }

@@ -23,14 +23,18 @@ const ENDED: u64 = u64::MAX - 1;
 /// A watcher has the account.
 const TAKEN: u64 = u64::MAX;
 
-/// 128 bytes, so that the words of two threads share no cache line, nor a pair of lines that are
-/// fetched together.
+/// What everybody may see. 128 bytes, so that two threads share no cache line, nor a pair of
+/// lines that are fetched together.
+#[derive(Debug)]
 #[repr(align(128))]
-struct Padded<T>(T);
+struct Sign {
+    /// `HELD`, `ENDED`, `TAKEN`, or else the stamp since which the thread is inside a call.
+    word: AtomicU64,
+    bytes: AtomicU64,
+}
 
 struct Desk<T> {
-    /// `HELD`, `ENDED`, `TAKEN`, or else the stamp since which the thread is inside a call.
-    word: Padded<(AtomicU64, AtomicU64)>,
+    sign: Glance,
     account: UnsafeCell<T>,
 }
 
@@ -39,25 +43,19 @@ struct Desk<T> {
 // a `Seat` that comes back to `TAKEN` never does again. The exchanges carry acquire and release.
 unsafe impl<T: Send> Sync for Desk<T> {}
 
-impl<T> Desk<T> {
-    fn word(&self) -> &AtomicU64 {
-        &self.word.0.0
-    }
-
-    fn bytes(&self) -> &AtomicU64 {
-        &self.word.0.1
-    }
-}
-
 /// The thread's side. Dropping it, also by a panic, leaves the account to the watcher.
 pub struct Seat<T> {
     desk: Arc<Desk<T>>,
 }
 
-/// The watcher's side; copies of it watch the same thread.
+/// The watcher's side.
 pub struct Watch<T> {
     desk: Arc<Desk<T>>,
 }
+
+/// A view of a thread from outside, which keeps nothing of its account alive.
+#[derive(Debug, Clone)]
+pub struct Glance(Arc<Sign>);
 
 /// An account that was taken for good.
 pub struct Taken<T> {
@@ -85,15 +83,10 @@ pub enum Whereabouts {
 #[must_use]
 pub fn seat<T: Send>(account: T) -> (Seat<T>, Watch<T>) {
     let desk = Arc::new(Desk {
-        word: Padded((AtomicU64::new(HELD), AtomicU64::new(0))),
+        sign: Glance(Arc::new(Sign { word: AtomicU64::new(HELD), bytes: AtomicU64::new(0) })),
         account: UnsafeCell::new(account),
     });
-    (
-        Seat {
-            desk: Arc::clone(&desk),
-        },
-        Watch { desk },
-    )
+    (Seat { desk: Arc::clone(&desk) }, Watch { desk })
 }
 
 impl<T: Send> Seat<T> {
@@ -111,12 +104,10 @@ impl<T: Send> Seat<T> {
     /// When the account was taken meanwhile.
     #[inline]
     pub fn away<R>(self, since: u64, call: impl FnOnce() -> R) -> Result<(Self, R), Gone> {
-        self.desk
-            .word()
-            .store(since.clamp(1, ENDED - 1), Ordering::Release);
+        self.sign().word.store(since.clamp(1, ENDED - 1), Ordering::Release);
         let result = call();
-        if self.desk.word().swap(HELD, Ordering::AcqRel) == TAKEN {
-            self.desk.word().store(TAKEN, Ordering::Relaxed);
+        if self.sign().word.swap(HELD, Ordering::AcqRel) == TAKEN {
+            self.sign().word.store(TAKEN, Ordering::Relaxed);
             return Err(Gone);
         }
         Ok((self, result))
@@ -125,7 +116,14 @@ impl<T: Send> Seat<T> {
     /// Shows how many bytes have been moved.
     #[inline]
     pub fn show_bytes(&self, bytes: u64) {
-        self.desk.bytes().store(bytes, Ordering::Relaxed);
+        self.sign().bytes.store(bytes, Ordering::Relaxed);
+    }
+}
+
+impl<T> Seat<T> {
+    #[inline]
+    fn sign(&self) -> &Sign {
+        &self.desk.sign.0
     }
 }
 
@@ -133,18 +131,15 @@ impl<T> Drop for Seat<T> {
     fn drop(&mut self) {
         // Whatever the word is, a thread without a seat has ended, unless its account is gone.
         let ended = |word| (word != TAKEN).then_some(ENDED);
-        let _ = self
-            .desk
-            .word()
-            .fetch_update(Ordering::Release, Ordering::Relaxed, ended);
+        let _ = self.sign().word.fetch_update(Ordering::Release, Ordering::Relaxed, ended);
     }
 }
 
-impl<T: Send> Watch<T> {
+impl Glance {
     /// Where the thread is.
     #[must_use]
     pub fn whereabouts(&self) -> Whereabouts {
-        match self.desk.word().load(Ordering::Relaxed) {
+        match self.0.word.load(Ordering::Relaxed) {
             HELD => Whereabouts::AtWork,
             ENDED => Whereabouts::Ended,
             TAKEN => Whereabouts::Taken,
@@ -155,7 +150,21 @@ impl<T: Send> Watch<T> {
     /// Bytes that the thread last showed.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.desk.bytes().load(Ordering::Relaxed)
+        self.0.bytes.load(Ordering::Relaxed)
+    }
+}
+
+impl<T: Send> Watch<T> {
+    /// Where the thread is.
+    #[must_use]
+    pub fn whereabouts(&self) -> Whereabouts {
+        self.desk.sign.whereabouts()
+    }
+
+    /// The same for others to see.
+    #[must_use]
+    pub fn glance(&self) -> Glance {
+        self.desk.sign.clone()
     }
 
     /// Takes the account for good, if the thread is still where it was seen, and that is inside a
@@ -168,20 +177,12 @@ impl<T: Send> Watch<T> {
             Whereabouts::Ended => ENDED,
         };
         self.desk
-            .word()
+            .sign
+            .0
+            .word
             .compare_exchange(word, TAKEN, Ordering::AcqRel, Ordering::Relaxed)
             .ok()
-            .map(|_| Taken {
-                desk: Arc::clone(&self.desk),
-            })
-    }
-}
-
-impl<T> Clone for Watch<T> {
-    fn clone(&self) -> Self {
-        Self {
-            desk: Arc::clone(&self.desk),
-        }
+            .map(|_| Taken { desk: Arc::clone(&self.desk) })
     }
 }
 

@@ -88,9 +88,7 @@ impl Control {
 
     /// The first decision holds.
     fn decide(&self, decision: u8) -> u8 {
-        match self
-            .start
-            .compare_exchange(UNDECIDED, decision, Ordering::AcqRel, Ordering::Acquire)
+        match self.start.compare_exchange(UNDECIDED, decision, Ordering::AcqRel, Ordering::Acquire)
         {
             Ok(_) => decision,
             Err(earlier) => earlier,

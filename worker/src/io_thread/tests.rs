@@ -1,7 +1,4 @@
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use iofleet_shared::{
     stats::{ThreadReport, Written},
@@ -20,14 +17,8 @@ use crate::{
 const MS: u64 = 1_000_000;
 /// T0 of the scripts, so that stamps and times after T0 are not the same numbers.
 const T0: u64 = 1_000 * MS;
-const NO_SPACE: Failure = Failure {
-    call: Call::Write,
-    errno: libc::ENOSPC,
-};
-const BROKEN: Failure = Failure {
-    call: Call::Write,
-    errno: libc::EIO,
-};
+const NO_SPACE: Failure = Failure { call: Call::Write, errno: libc::ENOSPC };
+const BROKEN: Failure = Failure { call: Call::Write, errno: libc::EIO };
 
 /// One scripted run of a thread that writes blocks of ten bytes from offset 100 on.
 struct Run {
@@ -37,16 +28,9 @@ struct Run {
 }
 
 fn play(blocks: u64, job: Job, tick: u64, control: &Control, script: Script) -> Run {
-    let extent = Extent {
-        offset: 100,
-        length: blocks * 10,
-    };
+    let extent = Extent { offset: 100, length: blocks * 10 };
     let blocks = Arc::new(Blocks::new(&[extent], 10));
-    let order = Order {
-        blocks: Arc::clone(&blocks),
-        pattern: Pattern::Sequential,
-        seed: 0,
-    };
+    let order = Order { blocks: Arc::clone(&blocks), pattern: Pattern::Sequential, seed: 0 };
     let time = Arc::new(AtomicU64::new(T0));
     let mut engine = Scripted::new(10, &time, script.steps).flushes(script.flush.0, script.flush.1);
     let recorder = Recorder::new(100 * MS, 0, rings().0);
@@ -54,18 +38,7 @@ fn play(blocks: u64, job: Job, tick: u64, control: &Control, script: Script) -> 
     let timeline = Timeline::new(StampClock::gettime(), T0);
     let clock = ScriptClock { time: &time, tick };
     let mut cursor = Sequential::new(blocks);
-    drop(
-        drive(
-            seat,
-            &mut engine,
-            &mut cursor,
-            clock,
-            &job,
-            &timeline,
-            control,
-        )
-        .unwrap(),
-    );
+    drop(drive(seat, &mut engine, &mut cursor, clock, &job, &timeline, control).unwrap());
     let account = watch.take(Whereabouts::Ended).unwrap();
     Run {
         report: account.report(7, 55, None),
@@ -80,18 +53,11 @@ struct Script {
 }
 
 fn script(steps: Vec<Step>) -> Script {
-    Script {
-        steps,
-        flush: (20 * MS, Ok(())),
-    }
+    Script { steps, flush: (20 * MS, Ok(())) }
 }
 
 fn job(operations: u64) -> Job {
-    Job {
-        operations,
-        deadline_ns: None,
-        flush_at_end: true,
-    }
+    Job { operations, deadline_ns: None, flush_at_end: true }
 }
 
 fn alone() -> Control {
@@ -100,11 +66,7 @@ fn alone() -> Control {
 
 #[test]
 fn a_share_is_done_once_and_flushed() {
-    let steps = vec![
-        Step::Moves(5 * MS),
-        Step::MovesShort(7 * MS, 2),
-        Step::Moves(MS),
-    ];
+    let steps = vec![Step::Moves(5 * MS), Step::MovesShort(7 * MS, 2), Step::Moves(MS)];
     let run = play(3, job(3), 0, &alone(), script(steps));
     assert_eq!(run.offsets, [100, 110, 120]);
     let ms = |ms: u64| Some((ms * MS).cast_signed());
@@ -135,36 +97,21 @@ fn a_share_is_done_once_and_flushed() {
 
 #[test]
 fn an_operation_in_flight_at_the_deadline_counts() {
-    let steps = vec![
-        Step::Moves(4 * MS),
-        Step::Moves(4 * MS),
-        Step::Moves(4 * MS),
-    ];
-    let job = Job {
-        operations: u64::MAX,
-        deadline_ns: Some(10 * MS),
-        flush_at_end: false,
-    };
+    let steps = vec![Step::Moves(4 * MS), Step::Moves(4 * MS), Step::Moves(4 * MS)];
+    let job = Job { operations: u64::MAX, deadline_ns: Some(10 * MS), flush_at_end: false };
     let run = play(2, job, 0, &alone(), script(steps));
     assert_eq!((run.report.end, run.report.ops), (ThreadEnd::Deadline, 3));
     assert_eq!(run.offsets, [100, 110, 100]);
     assert_eq!(run.report.busy_end_ns, Some((12 * MS).cast_signed()));
     assert_eq!(run.report.ended_ns, run.report.busy_end_ns);
-    assert_eq!(
-        (run.report.bytes_touched, run.report.passes_milli),
-        (20, 1_500)
-    );
+    assert_eq!((run.report.bytes_touched, run.report.passes_milli), (20, 1_500));
 }
 
 #[test]
 fn a_thread_cut_off_between_two_operations_was_busy_up_to_the_deadline() {
     // Each reading of the clock takes 1 ms: the first at 0, the operations from 1 to 6 and 7 to 12.
     let steps = vec![Step::Moves(4 * MS), Step::Moves(4 * MS)];
-    let job = Job {
-        operations: u64::MAX,
-        deadline_ns: Some(13 * MS),
-        flush_at_end: false,
-    };
+    let job = Job { operations: u64::MAX, deadline_ns: Some(13 * MS), flush_at_end: false };
     let run = play(2, job, MS, &alone(), script(steps));
     assert_eq!((run.report.end, run.report.ops), (ThreadEnd::Deadline, 2));
     assert_eq!(run.report.first_issue_ns, Some(MS.cast_signed()));
@@ -175,35 +122,13 @@ fn a_thread_cut_off_between_two_operations_was_busy_up_to_the_deadline() {
 #[test]
 fn no_space_ends_a_thread_and_what_is_there_is_flushed() {
     let steps = vec![Step::Moves(MS), Step::Fails(MS, NO_SPACE)];
-    let flush = (
-        3 * MS,
-        Err(Failure {
-            call: Call::Fsync,
-            errno: libc::EIO,
-        }),
-    );
+    let flush = (3 * MS, Err(Failure { call: Call::Fsync, errno: libc::EIO }));
     let run = play(5, job(5), 0, &alone(), Script { steps, flush });
     assert_eq!(run.report.end, ThreadEnd::Errors);
     // The failed fsync is an error as well.
-    assert_eq!(
-        run.totals,
-        Totals {
-            bytes: 10,
-            ops: 1,
-            errors: 2
-        }
-    );
-    assert_eq!(
-        (run.report.bytes, run.report.ops, run.report.errors),
-        (10, 1, 2)
-    );
-    assert_eq!(
-        run.report.written,
-        Written::Ranges(vec![Extent {
-            offset: 100,
-            length: 10
-        }])
-    );
+    assert_eq!(run.totals, Totals { bytes: 10, ops: 1, errors: 2 });
+    assert_eq!((run.report.bytes, run.report.ops, run.report.errors), (10, 1, 2));
+    assert_eq!(run.report.written, Written::Ranges(vec![Extent { offset: 100, length: 10 }]));
     assert_eq!(run.report.busy_end_ns, Some((2 * MS).cast_signed()));
     assert_eq!(run.report.ended_ns, Some((5 * MS).cast_signed()));
 }
@@ -212,16 +137,10 @@ fn no_space_ends_a_thread_and_what_is_there_is_flushed() {
 fn only_errors_in_a_row_end_a_thread() {
     let fails = |count| (0..count).map(|_| Step::Fails(10, BROKEN));
     let most = ERRORS_IN_A_ROW_MAX;
-    let steps = fails(most - 1)
-        .chain([Step::Moves(10)])
-        .chain(fails(most))
-        .collect();
+    let steps = fails(most - 1).chain([Step::Moves(10)]).chain(fails(most)).collect();
     let run = play(1_000, job(1_000), 0, &alone(), script(steps));
     assert_eq!(run.report.end, ThreadEnd::Errors);
-    assert_eq!(
-        (run.report.ops, run.report.errors),
-        (1, u64::from(2 * most - 1))
-    );
+    assert_eq!((run.report.ops, run.report.errors), (1, u64::from(2 * most - 1)));
     let steps = fails(most).collect();
     let run = play(1_000, job(1_000), 0, &alone(), script(steps));
     assert_eq!((run.report.ended_ns, run.report.busy_end_ns), (None, None));
@@ -235,15 +154,9 @@ fn a_stopped_thread_issues_nothing_and_does_not_flush() {
     control.stop();
     let run = play(3, job(3), 0, &control, script(vec![]));
     assert_eq!(run.report.end, ThreadEnd::Stopped);
-    assert_eq!(
-        (run.report.first_issue_ns, run.report.fsync_ns),
-        (None, None)
-    );
+    assert_eq!((run.report.first_issue_ns, run.report.fsync_ns), (None, None));
     assert!(run.offsets.is_empty());
-    assert!(
-        control.all_have_begun(),
-        "nobody waits for it in the roll call"
-    );
+    assert!(control.all_have_begun(), "nobody waits for it in the roll call");
 }
 
 #[test]
@@ -252,10 +165,7 @@ fn nobody_waits_for_a_roll_call_longer_than_its_time() {
     let control = Control::new(2, 1);
     let roll_call = u64::try_from(ROLL_CALL.as_nanos()).unwrap();
     let steps = vec![Step::Moves(MS), Step::Moves(MS)];
-    let job = Job {
-        flush_at_end: false,
-        ..job(2)
-    };
+    let job = Job { flush_at_end: false, ..job(2) };
     let run = play(2, job, MS, &control, script(steps));
     let ended = u64::try_from(run.report.ended_ns.unwrap()).unwrap();
     assert!(ended > roll_call && ended < roll_call + 20 * MS, "{ended}");
@@ -286,12 +196,6 @@ fn a_start_needs_t0_and_a_commit_and_no_stop() {
 #[test]
 fn the_script_clock_ticks_when_it_is_read() {
     let time = AtomicU64::new(5);
-    let clock = ScriptClock {
-        time: &time,
-        tick: 2,
-    };
-    assert_eq!(
-        (clock.now(), clock.now(), time.load(Ordering::Relaxed)),
-        (5, 7, 9)
-    );
+    let clock = ScriptClock { time: &time, tick: 2 };
+    assert_eq!((clock.now(), clock.now(), time.load(Ordering::Relaxed)), (5, 7, 9));
 }

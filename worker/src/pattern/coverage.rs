@@ -32,11 +32,7 @@ pub struct Coverage {
 enum Seen {
     /// The first `attempts` blocks of the order but those that failed. In ascending order those
     /// are the blocks of the lowest numbers.
-    Counted {
-        ascending: bool,
-        failed: Vec<u64>,
-        failed_more: u64,
-    },
+    Counted { ascending: bool, failed: Vec<u64>, failed_more: u64 },
     /// A bit for each block.
     Mapped(Vec<u64>),
     /// Only how many operations succeeded.
@@ -60,12 +56,7 @@ impl Coverage {
             }
             (Pattern::Random, OpKind::Read) | (_, OpKind::Write) => Seen::Mapped(map_of(&blocks)),
         };
-        Self {
-            blocks,
-            op,
-            attempts: 0,
-            seen,
-        }
+        Self { blocks, op, attempts: 0, seen }
     }
 
     /// An operation on block `number` succeeded.
@@ -88,11 +79,7 @@ impl Coverage {
     pub fn failed(&mut self, number: u64) {
         self.attempts += 1;
         // A block that failed in a later pass had its turn in the first.
-        if let Seen::Counted {
-            failed,
-            failed_more,
-            ..
-        } = &mut self.seen
+        if let Seen::Counted { failed, failed_more, .. } = &mut self.seen
             && self.attempts <= self.blocks.count()
         {
             if failed.len() < FAILED_MAX {
@@ -107,11 +94,9 @@ impl Coverage {
     #[must_use]
     pub fn bytes_touched(&self) -> u64 {
         let blocks = match &self.seen {
-            Seen::Counted {
-                failed,
-                failed_more,
-                ..
-            } => self.attempts.min(self.blocks.count()) - failed.len() as u64 - failed_more,
+            Seen::Counted { failed, failed_more, .. } => {
+                self.attempts.min(self.blocks.count()) - failed.len() as u64 - failed_more
+            }
             Seen::Mapped(map) => map.iter().map(|word| u64::from(word.count_ones())).sum(),
             Seen::Estimated { succeeded } => expected(self.blocks.count(), *succeeded),
         };
@@ -133,17 +118,12 @@ impl Coverage {
             (OpKind::Read, _) => Written::Nothing,
             (OpKind::Write, _) if touched == 0 => Written::Nothing,
             (OpKind::Write, _) if touched == self.blocks.count() => Written::All,
-            (
-                OpKind::Write,
-                Seen::Counted {
-                    ascending: true,
-                    failed,
-                    failed_more: 0,
-                },
-            ) => self.ranges(runs_without(self.attempts.min(self.blocks.count()), failed)),
-            (OpKind::Write, Seen::Mapped(map)) => self.ranges(runs_of(
-                (0..self.blocks.count()).filter(|number| is_set(map, *number)),
-            )),
+            (OpKind::Write, Seen::Counted { ascending: true, failed, failed_more: 0 }) => {
+                self.ranges(runs_without(self.attempts.min(self.blocks.count()), failed))
+            }
+            (OpKind::Write, Seen::Mapped(map)) => {
+                self.ranges(runs_of((0..self.blocks.count()).filter(|number| is_set(map, *number))))
+            }
             (OpKind::Write, Seen::Counted { .. } | Seen::Estimated { .. }) => Written::Scattered,
         }
     }
@@ -162,10 +142,7 @@ impl Coverage {
                     Some(last) if last.offset + last.length == place.offset => {
                         last.length += length;
                     }
-                    _ => ranges.push(Extent {
-                        offset: place.offset,
-                        length,
-                    }),
+                    _ => ranges.push(Extent { offset: place.offset, length }),
                 }
                 if ranges.len() > EXTENTS_PER_THREAD_MAX {
                     return Written::Scattered;
@@ -207,8 +184,7 @@ fn set(map: &mut [u64], number: u64) {
 }
 
 fn is_set(map: &[u64], number: u64) -> bool {
-    map.get(word_of(number))
-        .is_some_and(|word| word & (1 << (number % 64)) != 0)
+    map.get(word_of(number)).is_some_and(|word| word & (1 << (number % 64)) != 0)
 }
 
 /// Maximal runs [first, end) of ascending numbers.
@@ -252,19 +228,13 @@ mod tests {
     use super::*;
 
     fn blocks(extents: &[(u64, u64)]) -> Arc<Blocks> {
-        let extents: Vec<Extent> = extents
-            .iter()
-            .map(|&(offset, length)| Extent { offset, length })
-            .collect();
+        let extents: Vec<Extent> =
+            extents.iter().map(|&(offset, length)| Extent { offset, length }).collect();
         Arc::new(Blocks::new(&extents, 10))
     }
 
     fn ranges(of: &[(u64, u64)]) -> Written {
-        Written::Ranges(
-            of.iter()
-                .map(|&(offset, length)| Extent { offset, length })
-                .collect(),
-        )
+        Written::Ranges(of.iter().map(|&(offset, length)| Extent { offset, length }).collect())
     }
 
     #[test]
@@ -277,17 +247,11 @@ mod tests {
         assert_eq!(coverage.written(), Written::Nothing);
         (0..5).for_each(|number| coverage.succeeded(number));
         assert_eq!(coverage.written(), ranges(&[(0, 40), (100, 10)]));
-        assert_eq!(
-            (coverage.bytes_touched(), coverage.passes_milli()),
-            (50, 833)
-        );
+        assert_eq!((coverage.bytes_touched(), coverage.passes_milli()), (50, 833));
         coverage.succeeded(5);
         coverage.succeeded(0);
         assert_eq!(coverage.written(), Written::All);
-        assert_eq!(
-            (coverage.bytes_touched(), coverage.passes_milli()),
-            (60, 1_166)
-        );
+        assert_eq!((coverage.bytes_touched(), coverage.passes_milli()), (60, 1_166));
     }
 
     #[test]
@@ -308,24 +272,13 @@ mod tests {
     #[test]
     fn random_writes_are_mapped() {
         let mut coverage = Coverage::new(blocks(&[(0, 2_000)]), OpKind::Write, Pattern::Random);
-        [3, 70, 3, 71, 199]
-            .into_iter()
-            .for_each(|number| coverage.succeeded(number));
+        [3, 70, 3, 71, 199].into_iter().for_each(|number| coverage.succeeded(number));
         coverage.failed(5);
-        assert_eq!(
-            coverage.written(),
-            ranges(&[(30, 10), (700, 20), (1_990, 10)])
-        );
-        assert_eq!(
-            (coverage.bytes_touched(), coverage.passes_milli()),
-            (40, 30)
-        );
+        assert_eq!(coverage.written(), ranges(&[(30, 10), (700, 20), (1_990, 10)]));
+        assert_eq!((coverage.bytes_touched(), coverage.passes_milli()), (40, 30));
         let many = (EXTENTS_PER_THREAD_MAX as u64 + 1) * 2;
-        let mut coverage = Coverage::new(
-            blocks(&[(0, many * 10)]),
-            OpKind::Write,
-            Pattern::RandomOnce,
-        );
+        let mut coverage =
+            Coverage::new(blocks(&[(0, many * 10)]), OpKind::Write, Pattern::RandomOnce);
         (0..many / 2).for_each(|number| coverage.succeeded(number * 2));
         assert_eq!(coverage.written(), Written::Scattered);
         (0..many / 2).for_each(|number| coverage.succeeded(number * 2 + 1));
@@ -335,9 +288,7 @@ mod tests {
     #[test]
     fn reads_write_nothing_and_may_be_estimated() {
         let mut few = Coverage::new(blocks(&[(0, 100)]), OpKind::Read, Pattern::Random);
-        [1, 1, 2]
-            .into_iter()
-            .for_each(|number| few.succeeded(number));
+        [1, 1, 2].into_iter().for_each(|number| few.succeeded(number));
         assert_eq!((few.written(), few.bytes_touched()), (Written::Nothing, 20));
         // One draw of each block: 1 - 1/e of them are seen.
         assert_eq!(expected(1 << 20, 1 << 20), 662_827);

@@ -30,9 +30,7 @@ pub struct Failures {
 
 impl Default for Failures {
     fn default() -> Self {
-        Self {
-            kinds: Vec::with_capacity(KINDS_MAX + 1),
-        }
+        Self { kinds: Vec::with_capacity(KINDS_MAX + 1) }
     }
 }
 
@@ -41,15 +39,8 @@ impl Failures {
     #[cold]
     pub fn add(&mut self, failure: Failure, start: u64, end: u64, offset: u64) {
         let known = self.kinds.iter().position(|kind| kind.failure == failure);
-        let other = Failure {
-            call: Call::Other,
-            errno: 0,
-        };
-        let failure = if known.is_some() || self.kinds.len() < KINDS_MAX {
-            failure
-        } else {
-            other
-        };
+        let other = Failure { call: Call::Other, errno: 0 };
+        let failure = if known.is_some() || self.kinds.len() < KINDS_MAX { failure } else { other };
         let service = end - start;
         match self.kinds.iter_mut().find(|kind| kind.failure == failure) {
             Some(kind) => {
@@ -83,25 +74,9 @@ mod tests {
     fn further_kinds_share_a_row() {
         let mut failures = Failures::default();
         for errno in 1..=10 {
-            failures.add(
-                Failure {
-                    call: Call::Read,
-                    errno,
-                },
-                10,
-                30,
-                4_096,
-            );
+            failures.add(Failure { call: Call::Read, errno }, 10, 30, 4_096);
         }
-        failures.add(
-            Failure {
-                call: Call::Read,
-                errno: 2,
-            },
-            100,
-            105,
-            0,
-        );
+        failures.add(Failure { call: Call::Read, errno: 2 }, 100, 105, 0);
         assert_eq!(failures.kinds().len(), 9);
         let second = failures.kinds()[1];
         assert_eq!((second.count, second.sum_ns, second.max_ns), (2, 25, 20));

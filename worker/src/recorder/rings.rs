@@ -106,13 +106,7 @@ pub fn rings() -> (Outlet, Inlet) {
             passed: Arc::clone(&passed),
             lost: 0,
         },
-        Inlet {
-            counters,
-            ticks,
-            full,
-            empty: empty_in,
-            passed,
-        },
+        Inlet { counters, ticks, full, empty: empty_in, passed },
     )
 }
 

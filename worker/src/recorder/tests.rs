@@ -20,13 +20,7 @@ impl Bench {
     fn new(interval_ns: u64, ramp_ns: u64) -> Self {
         let (outlet, inlet) = rings();
         let recorder = Recorder::new(interval_ns, ramp_ns, outlet);
-        Self {
-            recorder,
-            inlet,
-            counters: vec![],
-            runs: vec![],
-            latencies: vec![],
-        }
+        Self { recorder, inlet, counters: vec![], runs: vec![], latencies: vec![] }
     }
 
     fn op(&mut self, start: u64, end: u64, bytes: u64) {
@@ -35,8 +29,7 @@ impl Bench {
     }
 
     fn drain(&mut self) {
-        self.counters
-            .extend(std::iter::from_fn(|| self.inlet.counters()));
+        self.counters.extend(std::iter::from_fn(|| self.inlet.counters()));
         self.runs.extend(std::iter::from_fn(|| self.inlet.ticks()));
         while let Some(full) = self.inlet.latency() {
             self.latencies.push((full.k, full.counts.count()));
@@ -45,36 +38,19 @@ impl Bench {
     }
 
     fn close(&mut self) {
-        let Rest {
-            counters,
-            tick,
-            latency,
-        } = self.recorder.close();
+        let Rest { counters, tick, latency } = self.recorder.close();
         self.counters.extend(counters);
         self.runs.extend(tick);
-        self.latencies
-            .extend(latency.map(|full| (full.k, full.counts.count())));
+        self.latencies.extend(latency.map(|(k, counts)| (k, counts.count())));
     }
 }
 
 fn run(first: u64, length: u64, bytes: u64, ops: u64, busy_ns: u64) -> TickRun {
-    TickRun {
-        first,
-        length,
-        bytes,
-        ops,
-        busy_ns,
-    }
+    TickRun { first, length, bytes, ops, busy_ns }
 }
 
 fn entry(k: u32, bytes: u64, ops: u64, errors: u64) -> Counters {
-    Counters {
-        k,
-        bytes,
-        ops,
-        errors,
-        latency_handed: true,
-    }
+    Counters { k, bytes, ops, errors, latency_handed: true }
 }
 
 #[test]
@@ -106,11 +82,7 @@ fn an_operation_that_ends_on_an_edge_stays_before_it() {
     bench.close();
     assert_eq!(
         bench.runs,
-        [
-            run(0, 1, 100 * B, O, 10 * MS),
-            run(1, 1, 100 * B, O, 10 * MS),
-            run(2, 1, 7 * B, O, 0),
-        ]
+        [run(0, 1, 100 * B, O, 10 * MS), run(1, 1, 100 * B, O, 10 * MS), run(2, 1, 7 * B, O, 0),]
     );
     // Interval k is [20 k, 20 (k + 1)): what completes at 20 ms belongs to the second.
     assert_eq!(bench.counters, [entry(0, 100, 1, 0), entry(1, 107, 2, 0)]);
@@ -145,57 +117,20 @@ fn the_warm_up_keeps_to_itself() {
     // Issued during the warm-up, completed after it: bytes, ops, series, but no latency.
     bench.op(19 * MS, 21 * MS, 4);
     bench.op(21 * MS, 22 * MS, 8);
-    bench.recorder.failed(
-        22 * MS,
-        31 * MS,
-        Failure {
-            call: Call::Read,
-            errno: 5,
-        },
-        4_096,
-    );
+    bench.recorder.failed(22 * MS, 31 * MS, Failure { call: Call::Read, errno: 5 }, 4_096);
     bench.drain();
     bench.close();
-    assert_eq!(
-        bench.recorder.ramp(),
-        Totals {
-            bytes: 3,
-            ops: 2,
-            errors: 0
-        }
-    );
-    assert_eq!(
-        bench.recorder.measured(),
-        Totals {
-            bytes: 12,
-            ops: 2,
-            errors: 1
-        }
-    );
+    assert_eq!(bench.recorder.ramp(), Totals { bytes: 3, ops: 2, errors: 0 });
+    assert_eq!(bench.recorder.measured(), Totals { bytes: 12, ops: 2, errors: 1 });
     assert_eq!(
         bench.counters,
-        [
-            entry(0, 1, 1, 0),
-            entry(1, 2, 1, 0),
-            entry(2, 12, 2, 0),
-            entry(3, 0, 0, 1)
-        ]
+        [entry(0, 1, 1, 0), entry(1, 2, 1, 0), entry(2, 12, 2, 0), entry(3, 0, 0, 1)]
     );
     assert_eq!(bench.latencies, [(0, 1), (1, 1), (2, 1)]);
     // The failed operation has a latency of its own, and no service time.
     let failed = bench.recorder.failures().kinds()[0];
-    assert_eq!(
-        (failed.sum_ns, failed.first_offset, failed.first_ns),
-        (9 * MS, 4_096, 31 * MS)
-    );
-    assert_eq!(
-        bench
-            .runs
-            .iter()
-            .map(|run| run.busy_ns * run.length)
-            .sum::<u64>(),
-        22 * MS
-    );
+    assert_eq!((failed.sum_ns, failed.first_offset, failed.first_ns), (9 * MS, 4_096, 31 * MS));
+    assert_eq!(bench.runs.iter().map(|run| run.busy_ns * run.length).sum::<u64>(), 22 * MS);
 }
 
 #[test]
@@ -216,11 +151,7 @@ fn latencies_wait_for_a_collector_that_is_late() {
     }
     bench.drain();
     bench.close();
-    let handed: Vec<bool> = bench
-        .counters
-        .iter()
-        .map(|entry| entry.latency_handed)
-        .collect();
+    let handed: Vec<bool> = bench.counters.iter().map(|entry| entry.latency_handed).collect();
     assert_eq!(handed, [true, true, false, false, true, false, true]);
     // The end of the warm-up is never covered: for it there is a reserve.
     assert_eq!(bench.latencies, [(0, 1), (1, 1), (4, 3), (6, 2)]);
@@ -244,18 +175,8 @@ fn stamps_out_of_order_lose_nothing() {
     bench.op(10 * MS, 10 * MS + 8, 1);
     bench.op(10 * MS + 8, 10 * MS + 6, 1);
     bench.close();
-    assert_eq!(
-        bench
-            .runs
-            .iter()
-            .map(|run| run.ops * run.length)
-            .sum::<u64>(),
-        3 * O
-    );
-    assert_eq!(
-        bench.runs.iter().map(|run| run.busy_ns).sum::<u64>(),
-        10 * MS + 8
-    );
+    assert_eq!(bench.runs.iter().map(|run| run.ops * run.length).sum::<u64>(), 3 * O);
+    assert_eq!(bench.runs.iter().map(|run| run.busy_ns).sum::<u64>(), 10 * MS + 8);
 }
 
 #[derive(Debug, Clone, Copy)]
