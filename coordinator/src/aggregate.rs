@@ -31,8 +31,6 @@ pub use campaign::{campaign, node, repetitions, rfc3339};
 
 mod campaign;
 mod marks;
-#[cfg(test)]
-mod tests;
 
 /// A point with all that belongs to it.
 struct Point<'a> {

@@ -226,21 +226,22 @@ fn conduct(
         text: "the reporter failed; what it had stored by then is in the store".to_owned(),
     })?;
     conducted?;
-    say(&reported.record, args);
+    say(&reported.record, args)?;
     Ok(reported.exit)
 }
 
 /// The sentences after the table, or the JSON alone.
-fn say(record: &CampaignRecord, args: &RunArgs) {
+fn say(record: &CampaignRecord, args: &RunArgs) -> Result<(), Failure> {
     let alone = args.json.as_deref() == Some(Path::new("-"));
     let text = if alone {
-        json::to_string(record)
+        json::to_string(record).map_err(|error| Failure::new(Exit::Fault, &error))?
     } else if record.points.is_empty() {
-        return;
+        return Ok(());
     } else {
         format!("\n{}", report::summary(record, args.binary))
     };
     reporter::print(&text);
+    Ok(())
 }
 
 /// Who holds a worker, as a second coordinator is told.

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use crate::figures::Spread;
 
 /// Greatest spread of the rounds, over their mean.
-pub const SPREAD_MAX: f64 = 0.20;
+const SPREAD_MAX: f64 = 0.20;
 /// Greatest rise or fall of their fitted line from first to last round, over their mean.
-pub const SLOPE_MAX: f64 = 0.10;
+const SLOPE_MAX: f64 = 0.10;
 /// Rounds that are looked at: the last ones.
 const ROUNDS: usize = 5;
 const ROUND_NS_MIN: u64 = 1_000_000_000;
@@ -16,7 +16,6 @@ const ROUND_NS_MIN: u64 = 1_000_000_000;
 /// What the last five rounds of the measured phase say.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
 pub struct Steady {
     /// Both limits hold.
     pub steady: bool,
