@@ -122,6 +122,9 @@ pub struct Conductor {
     effects: VecDeque<Effect>,
     ending: Ending,
     interrupts: u32,
+    /// When the first worker was heard again after all had been silent: our own link was cut, and
+    /// the others have their patience from then on.
+    link_back_ns: u64,
     next_beat_ns: u64,
     next_burst_ns: u64,
     suspended_ns: u64,
@@ -140,6 +143,7 @@ impl Conductor {
             effects: VecDeque::new(),
             ending: Ending { exit: Exit::Done, message: None },
             interrupts: 0,
+            link_back_ns: 0,
             next_beat_ns: now.ns,
             next_burst_ns: now.ns,
             suspended_ns: now.suspended_ns,
@@ -182,7 +186,8 @@ impl Conductor {
             next = next.min(self.next_burst_ns);
         }
         match &self.stage {
-            Stage::Gathering { .. } | Stage::Ended => next,
+            Stage::Gathering { .. } => next,
+            Stage::Ended => u64::MAX,
             Stage::Points(run) => next.min(run.deadline_ns()),
             Stage::Cleaning { by_ns } => next.min(*by_ns),
         }
@@ -213,6 +218,9 @@ impl Conductor {
     }
 
     fn heard(&mut self, node: NodeIndex, now_ns: u64) {
+        if !self.any_heard(now_ns) {
+            self.link_back_ns = now_ns;
+        }
         let node = &mut self.nodes[node.at()];
         let back = node.silence_named && node.lost.is_none();
         node.heard_ns = now_ns;
@@ -221,6 +229,10 @@ impl Conductor {
             let text = format!("{} answers again", node.name);
             self.warn(text);
         }
+    }
+
+    fn any_heard(&self, now_ns: u64) -> bool {
+        self.nodes.iter().any(|node| node.lives() && !node.is_silent(now_ns))
     }
 
     fn notice_sleep(&mut self, now: Now) {

@@ -247,6 +247,10 @@ impl Conductor {
         let name = self.nodes[index.at()].name.clone();
         let Stage::Points(run) = &mut self.stage else { return };
         let stopping = matches!(run.step, Step::Stopping { .. });
+        if run.nodes.get(&index).is_some_and(|node| node.lost.is_some()) {
+            // It answers what was said before it was given up.
+            return;
+        }
         if let Some(node) = run.nodes.get_mut(&index) {
             node.answer = Answer::NotStarted;
         }
@@ -504,10 +508,9 @@ impl Conductor {
         let silent: BTreeSet<NodeIndex> =
             waits.iter().copied().filter(|node| self.nodes[node.at()].is_silent(now.ns)).collect();
         // When no worker at all is heard, it is our own link that is cut.
-        let any_heard =
-            self.nodes.iter().any(|node| node.is_up() && !node.is_silent(now.ns) && node.lost.is_none());
-        let patience = if any_heard || self.nodes.len() == 1 { GIVE_UP_AFTER } else { LEASE };
-        let end_ns = run.planned_end_ns.unwrap_or(0);
+        let own_link = self.nodes.len() > 1 && !self.any_heard(now.ns);
+        let patience = if own_link { LEASE } else { GIVE_UP_AFTER };
+        let from_ns = run.planned_end_ns.unwrap_or(0).max(self.link_back_ns);
         let mut named = Vec::new();
         for index in &silent {
             let node = &mut self.nodes[index.at()];
@@ -521,7 +524,7 @@ impl Conductor {
         }
         for index in silent {
             let heard_ns = self.nodes[index.at()].heard_ns;
-            if now.ns >= end_ns.max(heard_ns).saturating_add(as_ns(patience)) {
+            if now.ns >= from_ns.max(heard_ns).saturating_add(as_ns(patience)) {
                 let seconds = now.ns.saturating_sub(heard_ns) / 1_000_000_000;
                 self.lose(index, &format!("silent for {seconds} s"));
             }

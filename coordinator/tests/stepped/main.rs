@@ -137,8 +137,8 @@ fn workers_start_at_one_instant() {
 #[test]
 fn lost_datagrams_cost_nothing() {
     let mut world = world();
-    for (worker, every) in world.workers.iter_mut().zip([2, 3, 5]) {
-        worker.lose_every = every;
+    for (worker, percent) in world.workers.iter_mut().zip([60, 30, 10]) {
+        worker.loss_percent = percent;
     }
     settled(&mut world, &[]);
     assert_eq!(ending(&world).exit, Exit::Done);
@@ -257,7 +257,7 @@ fn a_worker_is_shut_down_in_each_phase() {
         settled(&mut world, &[1]);
         assert_eq!(ending(&world).exit, Exit::Partial, "{phase}\n{}", world.story());
         assert!(world.warnings().contains("client02 is lost: the worker is shutting down"), "{phase}");
-        assert_eq!(outcomes(&world).len(), 2, "{phase}");
+        assert_eq!(outcomes(&world).len(), 2, "{phase}\n{}", world.story());
     }
 }
 

@@ -51,8 +51,8 @@ pub(crate) struct Worker {
     alive: bool,
     /// True: the network is cut. Streams wait, datagrams are lost.
     cut: bool,
-    /// Of this many datagrams the last is lost; 0: none.
-    pub(crate) lose_every: u64,
+    /// Of a hundred datagrams so many are lost.
+    pub(crate) loss_percent: u64,
     datagrams: u64,
     to_worker: VecDeque<(u64, ToWorker)>,
     to_fleet: VecDeque<(u64, ToFleet)>,
@@ -311,7 +311,7 @@ impl Worker {
             offset_ns,
             alive: true,
             cut: false,
-            lose_every: 0,
+            loss_percent: 0,
             datagrams: 0,
             to_worker: VecDeque::new(),
             to_fleet: VecDeque::from([(now_ns + 3 * TRIP_NS, ToFleet::Connected)]),
@@ -365,7 +365,9 @@ impl Worker {
 
     fn passes(&mut self) -> bool {
         self.datagrams += 1;
-        !self.cut && (self.lose_every == 0 || self.datagrams % self.lose_every != 0)
+        // Scattered, and the same in every run.
+        let drawn = self.datagrams.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        !self.cut && drawn % 100 >= self.loss_percent
     }
 
     fn send_datagram(&mut self, now_ns: u64, datagram: Datagram) {
@@ -416,7 +418,8 @@ impl Worker {
                     self.own.retain(|(_, event)| {
                         !matches!(event, Event::Interval { .. } | Event::Ended { .. })
                     });
-                    self.end(&crew, now_ns - crew.began_ns, now_ns);
+                    let delivered = (now_ns - crew.began_ns) / self.plan.as_ref().unwrap().interval_ns;
+                    self.end(&crew, now_ns - crew.began_ns, now_ns, delivered);
                 }
             }
             Effect::SyncFs { ticket, .. } => {
@@ -444,20 +447,21 @@ impl Worker {
             }
         };
         if !self.hangs {
-            self.end(&crew, length_ns, now_ns + length_ns);
+            self.end(&crew, length_ns, now_ns + length_ns, 0);
         }
         self.crew = Some(crew);
     }
 
     /// Intervals and report of a crew whose threads did one operation a millisecond for so long.
-    fn end(&mut self, crew: &Crew, length_ns: u64, at_ns: u64) {
+    /// The first `delivered` intervals have left already.
+    fn end(&mut self, crew: &Crew, length_ns: u64, at_ns: u64, delivered: u64) {
         let plan = self.plan.as_ref().unwrap();
         let ops = length_ns / OP_NS;
         let threads = plan.threads.len() as u64;
         let interval_ops = plan.interval_ns / OP_NS;
         let intervals = ops.div_ceil(interval_ops);
         let ticket = crew.ticket;
-        for k in 0..intervals {
+        for k in delivered..intervals {
             let done = (ops - k * interval_ops).min(interval_ops) * threads;
             let mut latency = LatencyCounts::new();
             (0..done).for_each(|_| latency.record(OP_NS));
