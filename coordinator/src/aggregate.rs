@@ -16,8 +16,7 @@ use crate::{
     events::{NodeOutcome, NodeReady, PointOutcome},
     exit::Exit,
     figures::{
-        Durability, FigureInput, Figures, ThreadTimes, Window, compute, headline, steady,
-        summarise,
+        Durability, FigureInput, Figures, ThreadTimes, Window, compute, headline, steady, summarise,
     },
     plan::PointPlan,
     record::{
@@ -399,9 +398,8 @@ fn sums_of(plan: &PointPlan, node: &NodeOutcome, report: &PointReport) -> Option
     ];
     spread.into_iter().find_map(|(what, threads, ticks, units)| {
         let differs = u128::from(threads) * u128::from(units) != ticks;
-        differs.then(|| {
-            format!("{threads} {what} by threads, {} by ticks", ticks / u128::from(units))
-        })
+        differs
+            .then(|| format!("{threads} {what} by threads, {} by ticks", ticks / u128::from(units)))
     })
 }
 

@@ -105,7 +105,10 @@ fn keys_dir(told: Option<&PathBuf>) -> Result<PathBuf, Failure> {
 /// Runs the command line and returns its exit code.
 #[must_use]
 pub fn main() -> Exit {
-    let cli = match Cli::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)) {
+    let cli = match Cli::command()
+        .try_get_matches()
+        .and_then(|matches| Cli::from_arg_matches(&matches))
+    {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are no failures; a closed pipe is none either.
@@ -113,7 +116,10 @@ pub fn main() -> Exit {
             return if error.use_stderr() { Exit::Usage } else { Exit::Done };
         }
     };
-    match log::init(&cli.log).map_err(|error| Failure::new(Exit::Usage, &error)).and_then(|()| dispatch(cli.command)) {
+    match log::init(&cli.log)
+        .map_err(|error| Failure::new(Exit::Usage, &error))
+        .and_then(|()| dispatch(cli.command))
+    {
         Ok(exit) => exit,
         Err(failure) => {
             // With standard error gone there is nobody to tell.

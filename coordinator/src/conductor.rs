@@ -106,9 +106,14 @@ pub struct Config {
 #[derive(Debug)]
 enum Stage {
     /// Connecting, claiming, inspecting; clocks. Since when.
-    Gathering { since_ns: u64, refused: Vec<(String, String)> },
+    Gathering {
+        since_ns: u64,
+        refused: Vec<(String, String)>,
+    },
     Points(Box<PointRun>),
-    Cleaning { by_ns: u64 },
+    Cleaning {
+        by_ns: u64,
+    },
     Ended,
 }
 
@@ -456,9 +461,8 @@ impl Conductor {
     }
 
     fn advance_cleaning(&mut self, by_ns: u64, now_ns: u64) {
-        let waits = |node: &Node| {
-            node.is_up() && node.released.is_none() && !node.is_silent(now_ns)
-        };
+        let waits =
+            |node: &Node| node.is_up() && node.released.is_none() && !node.is_silent(now_ns);
         if now_ns < by_ns && self.nodes.iter().any(waits) {
             return;
         }

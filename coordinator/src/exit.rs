@@ -28,11 +28,7 @@ impl Exit {
     /// The one of two that is shown: interrupted, then partial points, then I/O errors.
     #[must_use]
     pub fn worse(self, other: Self) -> Self {
-        if self.rank() >= other.rank() {
-            self
-        } else {
-            other
-        }
+        if self.rank() >= other.rank() { self } else { other }
     }
 
     fn rank(self) -> u8 {

@@ -161,9 +161,7 @@ impl Figures {
     pub fn ordered(&self) -> bool {
         [self.bandwidth, self.iops].iter().all(|five| {
             let at_least = |greater: Option<f64>, lesser: Option<f64>| {
-                greater
-                    .zip(lesser)
-                    .is_none_or(|(g, l)| g >= l * (1.0 - 1e-9))
+                greater.zip(lesser).is_none_or(|(g, l)| g >= l * (1.0 - 1e-9))
             };
             at_least(five.thread_sum, five.last_done) && at_least(five.last_done, five.span)
         })
@@ -182,11 +180,7 @@ impl Figures {
     /// The spread series that these figures were computed from, with its active range.
     #[must_use]
     pub fn spread<'a>(&self, input: &FigureInput<'a>) -> Spread<'a> {
-        let begin = input
-            .threads
-            .iter()
-            .filter_map(|thread| thread.first_issue_ns)
-            .min();
+        let begin = input.threads.iter().filter_map(|thread| thread.first_issue_ns).min();
         Spread::new(input.ticks, begin, self.last_busy_ns)
     }
 }
@@ -221,9 +215,7 @@ impl Durability {
 #[must_use]
 pub fn headline(figures: &Figures, durability: Durability) -> Option<Headline> {
     figures.bandwidth.span?;
-    let overlaps = figures
-        .overlap
-        .is_some_and(|overlap| overlap >= OVERLAP_MIN);
+    let overlaps = figures.overlap.is_some_and(|overlap| overlap >= OVERLAP_MIN);
     if figures.bandwidth.common.is_some() && overlaps && durability != Durability::AtEnd {
         Some(Headline::Common)
     } else {
@@ -235,34 +227,23 @@ pub fn headline(figures: &Figures, durability: Durability) -> Option<Headline> {
 #[must_use]
 pub fn compute(input: &FigureInput<'_>) -> Figures {
     let ramp = i64::try_from(input.ramp_ns).unwrap_or(i64::MAX);
-    let own: Vec<Own> = input
-        .threads
-        .iter()
-        .filter_map(|thread| Own::of(thread, ramp))
-        .collect();
+    let own: Vec<Own> = input.threads.iter().filter_map(|thread| Own::of(thread, ramp)).collect();
     let first_begin = own.iter().map(|own| own.begin_ns).min();
     let last_end = own.iter().map(|own| own.end_ns).max();
     let mut figures = Figures {
         start_skew_ns: start_skew(input.threads),
         first_begin_ns: first_begin,
         last_end_ns: last_end,
-        last_busy_ns: input
-            .threads
-            .iter()
-            .filter_map(|thread| thread.busy_end_ns)
-            .max(),
+        last_busy_ns: input.threads.iter().filter_map(|thread| thread.busy_end_ns).max(),
         ..Figures::default()
     };
     let (Some(first_begin), Some(last_end)) = (first_begin, last_end) else {
         return figures;
     };
-    let total = own
-        .iter()
-        .fold(Payload::default(), |sum, own| sum.plus(own.payload()));
+    let total = own.iter().fold(Payload::default(), |sum, own| sum.plus(own.payload()));
     let slowest = own.iter().map(Own::time_ns).max().unwrap_or(1);
-    let sum = own.iter().fold(Payload::default(), |sum, own| {
-        sum.plus(own.payload().per(own.time_ns()))
-    });
+    let sum =
+        own.iter().fold(Payload::default(), |sum, own| sum.plus(own.payload().per(own.time_ns())));
     let span = total.per(elapsed(first_begin, last_end));
     let last_done = total.per(slowest);
     let first_done = first_done(input, &figures, first_begin);
@@ -270,9 +251,7 @@ pub fn compute(input: &FigureInput<'_>) -> Figures {
     figures.overlap = shared.map(|shared| shared.overlap);
     figures.window = shared.and_then(|shared| shared.snapped(input.ticks));
     figures.busy_share = figures.window.map(|window| busy_share(input, &window));
-    let common = figures
-        .window
-        .map(|window| window.payload.per(window.length_ns()));
+    let common = figures.window.map(|window| window.payload.per(window.length_ns()));
     let five = |part: fn(Payload) -> f64| Five {
         common: common.map(part),
         span: Some(part(span)),
@@ -311,10 +290,7 @@ impl Own {
     }
 
     fn payload(&self) -> Payload {
-        Payload {
-            bytes: self.bytes as f64,
-            ops: self.ops as f64,
-        }
+        Payload { bytes: self.bytes as f64, ops: self.ops as f64 }
     }
 }
 
@@ -358,19 +334,11 @@ fn shared_window(
     let (begin_ns, end_ns) = window?;
     let length = u64::try_from(end_ns.saturating_sub(begin_ns)).unwrap_or(0);
     let overlap = length as f64 / elapsed(first_begin_ns, last_end_ns) as f64;
-    Some(Shared {
-        begin_ns,
-        end_ns,
-        overlap,
-    })
+    Some(Shared { begin_ns, end_ns, overlap })
 }
 
 fn first_done(input: &FigureInput<'_>, figures: &Figures, first_begin_ns: i64) -> Option<Payload> {
-    let end = input
-        .threads
-        .iter()
-        .filter_map(|thread| thread.ended_ns)
-        .min()?;
+    let end = input.threads.iter().filter_map(|thread| thread.ended_ns).min()?;
     (end > first_begin_ns).then(|| {
         let payload = figures.spread(input).between(first_begin_ns, end);
         payload.per(elapsed(first_begin_ns, end))
@@ -378,20 +346,14 @@ fn first_done(input: &FigureInput<'_>, figures: &Figures, first_begin_ns: i64) -
 }
 
 fn busy_share(input: &FigureInput<'_>, window: &Window) -> f64 {
-    let threads = input
-        .threads
-        .iter()
-        .filter(|thread| thread.has_work)
-        .count();
+    let threads = input.threads.iter().filter(|thread| thread.has_work).count();
     let (_, busy_ns) = window.of(input.ticks);
     busy_ns as f64 / (threads.max(1) as f64 * window.length_ns() as f64)
 }
 
 fn window_sums(ticks: &[Tick], first_tick: u64, count: u64) -> (Payload, u128) {
     let place = |tick: u64| usize::try_from(tick).unwrap_or(usize::MAX).min(ticks.len());
-    let inside = ticks
-        .get(place(first_tick)..place(first_tick + count))
-        .unwrap_or(&[]);
+    let inside = ticks.get(place(first_tick)..place(first_tick + count)).unwrap_or(&[]);
     let (mut bytes, mut ops, mut busy_ns) = (0_u128, 0_u128, 0_u128);
     for tick in inside {
         bytes += u128::from(tick.bytes);
@@ -409,9 +371,7 @@ fn start_skew(threads: &[ThreadTimes]) -> Option<u64> {
 
 /// Time between two instants; at least 1 ns, so that a quotient is always a number.
 fn elapsed(begin_ns: i64, end_ns: i64) -> u64 {
-    u64::try_from(end_ns.saturating_sub(begin_ns))
-        .unwrap_or(0)
-        .max(1)
+    u64::try_from(end_ns.saturating_sub(begin_ns)).unwrap_or(0).max(1)
 }
 
 #[cfg(test)]

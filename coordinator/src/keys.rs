@@ -115,9 +115,7 @@ pub struct KeyPem {
 impl fmt::Debug for KeyPem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A private key has no place in a log.
-        f.debug_struct("KeyPem")
-            .field("certificate", &self.certificate)
-            .finish_non_exhaustive()
+        f.debug_struct("KeyPem").field("certificate", &self.certificate).finish_non_exhaustive()
     }
 }
 
@@ -141,18 +139,13 @@ pub fn generate(validity: &Validity) -> Result<KeySet, KeyError> {
     let mut params = CertificateParams::default();
     // A name of its own for each authority, so that a foreign one is told from ours at first sight.
     let mark = hex(&Sha256::digest(key.public_key_raw())[..4]);
-    params
-        .distinguished_name
-        .push(DnType::CommonName, format!("iofleet authority {mark}"));
+    params.distinguished_name.push(DnType::CommonName, format!("iofleet authority {mark}"));
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     params.not_before = rcgen::date_time_ymd(1970, 1, 1) + since_epoch(validity.not_before);
     params.not_after = rcgen::date_time_ymd(1970, 1, 1) + since_epoch(validity.authority_until);
     let certificate = params.self_signed(&key)?.pem();
-    let authority = KeyPem {
-        certificate,
-        key: key.serialize_pem(),
-    };
+    let authority = KeyPem { certificate, key: key.serialize_pem() };
     let issuer = Issuer::from_params(&params, &key);
     Ok(KeySet {
         coordinator: member(Role::Coordinator, validity, &issuer)?,
@@ -188,16 +181,8 @@ impl ThrowAway {
 /// # Errors
 /// As [`generate`].
 pub fn throw_away() -> Result<ThrowAway, KeyError> {
-    let KeySet {
-        authority,
-        coordinator,
-        worker,
-    } = generate(&Validity::at(clock::wall()))?;
-    Ok(ThrowAway {
-        authority: authority.certificate,
-        coordinator,
-        worker,
-    })
+    let KeySet { authority, coordinator, worker } = generate(&Validity::at(clock::wall()))?;
+    Ok(ThrowAway { authority: authority.certificate, coordinator, worker })
 }
 
 fn member(
@@ -207,31 +192,22 @@ fn member(
 ) -> Result<KeyPem, KeyError> {
     let (names, usage) = match role {
         Role::Coordinator => (Vec::new(), ExtendedKeyUsagePurpose::ClientAuth),
-        Role::Worker => (
-            vec![SERVER_NAME.to_owned()],
-            ExtendedKeyUsagePurpose::ServerAuth,
-        ),
+        Role::Worker => (vec![SERVER_NAME.to_owned()], ExtendedKeyUsagePurpose::ServerAuth),
     };
     let key = KeyPair::generate()?;
     let mut params = CertificateParams::new(names)?;
-    params
-        .distinguished_name
-        .push(DnType::CommonName, format!("iofleet {role}"));
+    params.distinguished_name.push(DnType::CommonName, format!("iofleet {role}"));
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![usage];
     params.use_authority_key_identifier_extension = true;
     params.not_before = rcgen::date_time_ymd(1970, 1, 1) + since_epoch(validity.not_before);
     params.not_after = rcgen::date_time_ymd(1970, 1, 1) + since_epoch(validity.members_until);
     let certificate = params.signed_by(&key, issuer)?.pem();
-    Ok(KeyPem {
-        certificate,
-        key: key.serialize_pem(),
-    })
+    Ok(KeyPem { certificate, key: key.serialize_pem() })
 }
 
 fn since_epoch(time: SystemTime) -> Duration {
-    time.duration_since(SystemTime::UNIX_EPOCH)
-        .unwrap_or_default()
+    time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -258,19 +234,11 @@ mod tests {
     fn new_keys_serve_their_roles_and_no_other() {
         let keys = generate(&validity()).unwrap();
         let identity = |pem: &KeyPem, role| {
-            Identity::from_pem(
-                &keys.authority.certificate,
-                &pem.certificate,
-                &pem.key,
-                role,
-            )
+            Identity::from_pem(&keys.authority.certificate, &pem.certificate, &pem.key, role)
         };
         assert!(identity(&keys.coordinator, Role::Coordinator).is_ok());
         assert!(identity(&keys.worker, Role::Worker).is_ok());
-        for (pem, role) in [
-            (&keys.coordinator, Role::Worker),
-            (&keys.worker, Role::Coordinator),
-        ] {
+        for (pem, role) in [(&keys.coordinator, Role::Worker), (&keys.worker, Role::Coordinator)] {
             let text = identity(pem, role).unwrap_err().to_string();
             assert!(text.contains("is for the wrong role"), "{text}");
         }
@@ -301,15 +269,9 @@ mod tests {
         for role in [Role::Coordinator, Role::Worker] {
             assert_eq!(one.identity(role).unwrap().role(), role);
         }
-        let (first, second) = (
-            generate(&validity()).unwrap(),
-            generate(&validity()).unwrap(),
-        );
-        let subject = |keys: &KeySet| {
-            transport::facts(&keys.authority.certificate)
-                .unwrap()
-                .subject
-        };
+        let (first, second) = (generate(&validity()).unwrap(), generate(&validity()).unwrap());
+        let subject =
+            |keys: &KeySet| transport::facts(&keys.authority.certificate).unwrap().subject;
         assert_ne!(subject(&first), subject(&second));
         let mixed = Identity::from_pem(
             &first.authority.certificate,

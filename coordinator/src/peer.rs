@@ -102,11 +102,11 @@ async fn run(
     mut outgoing: mpsc::Receiver<Command>,
     slot: &OnceLock<quinn::Connection>,
 ) -> String {
-    let link =
-        match transport::connect(endpoint, &address.host, address.port, CONNECT_WITHIN).await {
-            Ok(link) => link,
-            Err(error) => return transport::error_chain(&error),
-        };
+    let link = match transport::connect(endpoint, &address.host, address.port, CONNECT_WITHIN).await
+    {
+        Ok(link) => link,
+        Err(error) => return transport::error_chain(&error),
+    };
     let connection = link.connection.clone();
     let _ = slot.set(connection.clone());
     let Control { mut send, receive } = link.control;

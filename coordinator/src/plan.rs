@@ -137,22 +137,13 @@ impl Plan {
             })?;
         }
         let (space_bytes, files) = space::greatest(&points)?;
-        Ok(Self {
-            nodes,
-            points,
-            space_bytes,
-            files,
-        })
+        Ok(Self { nodes, points, space_bytes, files })
     }
 
     /// What a worker must know of the target beforehand: the greatest over all points.
     #[must_use]
     pub fn target_spec(&self, node: NodeIndex, dir: DatasetDir) -> TargetSpec {
-        let own = || {
-            self.points
-                .iter()
-                .filter(|point| point.threads_on(node) > 0)
-        };
+        let own = || self.points.iter().filter(|point| point.threads_on(node) > 0);
         let direct_blocks: BTreeSet<u64> = own()
             .filter(|point| point.spec.params.direct)
             .map(|point| point.spec.params.block_bytes)
@@ -164,10 +155,7 @@ impl Plan {
             dir,
             direct: !direct_blocks.is_empty(),
             direct_blocks: direct_blocks.into_iter().collect(),
-            writes: self
-                .points
-                .iter()
-                .any(|point| point.spec.params.op == OpKind::Write),
+            writes: self.points.iter().any(|point| point.spec.params.op == OpKind::Write),
             bytes: self.space_bytes,
             files: self.files,
             threads: own().map(|point| point.threads_on(node)).max().unwrap_or(0),
@@ -182,30 +170,18 @@ impl PointPlan {
         let stage = || spec.stage.clone();
         let threads = threads_of_fleet(params.threads, nodes).ok_or_else(|| {
             let (Threads::Fleet(per_node) | Threads::PerNode(per_node)) = params.threads;
-            PlanError::TooManyThreads {
-                stage: stage(),
-                per_node,
-                nodes,
-            }
+            PlanError::TooManyThreads { stage: stage(), per_node, nodes }
         })?;
-        let too_many = || PlanError::TooManyBytes {
-            stage: stage(),
-            threads,
-        };
+        let too_many = || PlanError::TooManyBytes { stage: stage(), threads };
         let bytes = match params.layout {
-            Layout::FilePerThread => params
-                .file_bytes
-                .checked_mul(u64::from(threads))
-                .ok_or_else(too_many)?,
+            Layout::FilePerThread => {
+                params.file_bytes.checked_mul(u64::from(threads)).ok_or_else(too_many)?
+            }
             Layout::SharedFile => params.file_bytes,
         };
         let blocks = params.file_bytes / params.block_bytes;
         if params.layout == Layout::SharedFile && blocks < u64::from(threads) {
-            return Err(PlanError::TooFewBlocks {
-                stage: stage(),
-                threads,
-                blocks,
-            });
+            return Err(PlanError::TooFewBlocks { stage: stage(), threads, blocks });
         }
         let by_size = params.duration_ns.is_none();
         Ok(Self {
@@ -262,22 +238,12 @@ impl PointPlan {
         }
         let amount = match params.duration_ns {
             None => Amount::Share,
-            Some(duration_ns) => Amount::Time {
-                duration_ns,
-                repeat: params.repeat_range,
-            },
+            Some(duration_ns) => Amount::Time { duration_ns, repeat: params.repeat_range },
         };
         Ok(Some(WorkerPlan {
-            point: PointId {
-                index: self.spec.index,
-                attempt,
-            },
+            point: PointId { index: self.spec.index, attempt },
             dir,
-            remove: if create {
-                self.stale(node, manifest)
-            } else {
-                Vec::new()
-            },
+            remove: if create { self.stale(node, manifest) } else { Vec::new() },
             op: params.op,
             engine: params.engine,
             pattern: params.pattern,
@@ -296,10 +262,9 @@ impl PointPlan {
     /// Files that a fresh write makes room by removing.
     fn stale(&self, node: NodeIndex, manifest: &Manifest) -> Vec<String> {
         match self.spec.params.layout {
-            Layout::FilePerThread => self
-                .threads_of(node)
-                .map(|thread| self.file_of(thread))
-                .collect(),
+            Layout::FilePerThread => {
+                self.threads_of(node).map(|thread| self.file_of(thread)).collect()
+            }
             Layout::SharedFile if node == NodeIndex(0) => {
                 // The one before, and whatever points that did not run as planned have left.
                 let mut stale: BTreeSet<String> = manifest.shared_files().collect();
@@ -316,12 +281,9 @@ impl PointPlan {
         let file = self.file_of(thread);
         let range = self.range_of(thread);
         let extents = match params.op {
-            OpKind::Read => manifest.readable(
-                &file,
-                range,
-                params.block_bytes,
-                params.duration_ns.is_none(),
-            )?,
+            OpKind::Read => {
+                manifest.readable(&file, range, params.block_bytes, params.duration_ns.is_none())?
+            }
             OpKind::Write if !params.fresh && !manifest.holds(&file) => {
                 return Err(format!(
                     "{file}: there is nothing to rewrite, since it was never written: let the \
@@ -330,18 +292,9 @@ impl PointPlan {
             }
             OpKind::Write => vec![range],
         };
-        let operations = extents
-            .iter()
-            .map(|extent| extent.length / params.block_bytes)
-            .sum();
+        let operations = extents.iter().map(|extent| extent.length / params.block_bytes).sum();
         let seed = split::seed(params.seed, self.spec.index, thread);
-        Ok(ThreadPlan {
-            thread,
-            file,
-            extents,
-            operations,
-            seed,
-        })
+        Ok(ThreadPlan { thread, file, extents, operations, seed })
     }
 
     fn file_of(&self, thread: u32) -> String {
@@ -355,17 +308,11 @@ impl PointPlan {
     fn range_of(&self, thread: u32) -> Extent {
         let params = &self.spec.params;
         match params.layout {
-            Layout::FilePerThread => Extent {
-                offset: 0,
-                length: params.file_bytes,
-            },
+            Layout::FilePerThread => Extent { offset: 0, length: params.file_bytes },
             Layout::SharedFile => {
                 let blocks = params.file_bytes / params.block_bytes;
                 let (first, count) = split::share(blocks, self.threads, thread);
-                Extent {
-                    offset: first * params.block_bytes,
-                    length: count * params.block_bytes,
-                }
+                Extent { offset: first * params.block_bytes, length: count * params.block_bytes }
             }
         }
     }

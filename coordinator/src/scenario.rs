@@ -111,10 +111,7 @@ impl TargetConfig {
     pub fn path_of(&self, node: &str) -> Option<String> {
         let path = self.path.as_ref()?;
         // A name with a slash in it would be another directory.
-        Some(
-            path.replace("{node}", &node.replace('/', "_"))
-                .replace("{role}", ROLE),
-        )
+        Some(path.replace("{node}", &node.replace('/', "_")).replace("{role}", ROLE))
     }
 }
 

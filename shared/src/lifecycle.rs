@@ -114,10 +114,9 @@ impl Phase {
             (Waiting, Trigger::T0) => Running,
             (Running, Trigger::Ended) => Draining,
             (Running, Trigger::Stop) => Running,
-            (
-                Claimed | Arming | Armed | Ready | Waiting | Running | Draining,
-                Trigger::Release,
-            ) => Cleaning,
+            (Claimed | Arming | Armed | Ready | Waiting | Running | Draining, Trigger::Release) => {
+                Cleaning
+            }
             (Cleaning, Trigger::Cleaned) => Idle,
             _ => return Err(InvalidTransition { phase: self, trigger }),
         };

@@ -43,10 +43,7 @@ pub fn init(filter: &str) -> Result<(), LogError> {
 }
 
 fn parse(filter: &str) -> Result<EnvFilter, LogError> {
-    let refused = |why: String| LogError::Filter {
-        filter: filter.to_owned(),
-        why,
-    };
+    let refused = |why: String| LogError::Filter { filter: filter.to_owned(), why };
     for part in filter.split(',').map(str::trim) {
         // A bare word that is no level would be taken as a module's name, and a misspelt level
         // would silence the log.
@@ -70,33 +67,19 @@ mod tests {
 
     #[test]
     fn levels_and_lists_are_read() {
-        for filter in [
-            "info",
-            "OFF",
-            "warn,iofleet_worker=debug",
-            "info, quinn=error",
-        ] {
+        for filter in ["info", "OFF", "warn,iofleet_worker=debug", "info, quinn=error"] {
             assert!(parse(filter).is_ok(), "{filter}");
         }
     }
 
     #[test]
     fn misspelt_levels_are_named() {
-        for (filter, word) in [
-            ("inof", "inof"),
-            ("", ""),
-            ("info,quin", "quin"),
-            ("quinn=lots", "quinn=lots"),
-        ] {
+        for (filter, word) in
+            [("inof", "inof"), ("", ""), ("info,quin", "quin"), ("quinn=lots", "quinn=lots")]
+        {
             let text = parse(filter).unwrap_err().to_string();
-            assert!(
-                text.starts_with(&format!("`{filter}` is no log filter")),
-                "{text}"
-            );
-            assert!(
-                text.contains(word) && text.contains("error, warn, info"),
-                "{text}"
-            );
+            assert!(text.starts_with(&format!("`{filter}` is no log filter")), "{text}");
+            assert!(text.contains(word) && text.contains("error, warn, info"), "{text}");
         }
     }
 }

@@ -107,18 +107,13 @@ mod tests {
     }
 
     fn told(text: &'static str, source: Option<Told>) -> Told {
-        Told {
-            text,
-            source: source.map(Box::new),
-        }
+        Told { text, source: source.map(Box::new) }
     }
 
     #[test]
     fn a_chain_tells_each_source_once() {
-        let error = told(
-            "can't start",
-            Some(told("no socket: in use", Some(told("in use", None)))),
-        );
+        let error =
+            told("can't start", Some(told("no socket: in use", Some(told("in use", None)))));
         assert_eq!(error_chain(&error), "can't start: no socket: in use");
         assert_eq!(error_chain(&told("alone", None)), "alone");
     }

@@ -99,9 +99,7 @@ impl Kind {
     /// The whole number of base units that a text means.
     fn parse(&self, written: &str) -> Result<u64, UnitError> {
         let text = written.trim();
-        let end = text
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .unwrap_or(text.len());
+        let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
         let (number, rest) = text.split_at(end);
         let unit = rest.trim_start();
         let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
@@ -111,19 +109,11 @@ impl Kind {
             || unit.starts_with([',', '_', '\'', '+', '-'])
         {
             let (what, example) = (self.what, self.example);
-            return Err(UnitError::NoNumber {
-                text: written.to_owned(),
-                what,
-                example,
-            });
+            return Err(UnitError::NoNumber { text: written.to_owned(), what, example });
         }
         if unit.is_empty() {
             let (what, example) = (self.what, self.example);
-            return Err(UnitError::NoUnit {
-                text: text.to_owned(),
-                what,
-                example,
-            });
+            return Err(UnitError::NoUnit { text: text.to_owned(), what, example });
         }
         let Some(unit) = self.units.iter().find(|legal| legal.name == unit) else {
             return Err(self.wrong_unit(text, unit));
@@ -138,15 +128,9 @@ impl Kind {
         fraction: &str,
         factor: u64,
     ) -> Result<u64, UnitError> {
-        let too_large = || UnitError::TooLarge {
-            text: text.to_owned(),
-            what: self.what,
-            base: self.base,
-        };
-        let broken = || UnitError::Fraction {
-            text: text.to_owned(),
-            base: self.base,
-        };
+        let too_large =
+            || UnitError::TooLarge { text: text.to_owned(), what: self.what, base: self.base };
+        let broken = || UnitError::Fraction { text: text.to_owned(), base: self.base };
         let factor = u128::from(factor);
         let whole: u128 = whole.parse().map_err(|_| too_large())?;
         let mut total = whole.checked_mul(factor).ok_or_else(too_large)?;
@@ -180,12 +164,7 @@ impl Kind {
         } else {
             format!("did you mean {}?", near.join(" or "))
         };
-        UnitError::Unit {
-            text: text.to_owned(),
-            unit: unit.to_owned(),
-            what: self.what,
-            hint,
-        }
+        UnitError::Unit { text: text.to_owned(), unit: unit.to_owned(), what: self.what, hint }
     }
 
     /// The shortest exact form, with at most three decimals; of two as short, the larger unit.
@@ -233,58 +212,25 @@ mod tests {
     #[test]
     fn wrong_sizes_name_the_right_form() {
         let cases = [
-            (
-                "4 KB",
-                "`4 KB`: `KB` is not a unit of a size; did you mean kB (1000) or KiB (1024)?",
-            ),
-            (
-                "4K",
-                "`4K`: `K` is not a unit of a size; did you mean kB (1000) or KiB (1024)?",
-            ),
-            (
-                "4Mb",
-                "`4Mb`: `Mb` is not a unit of a size; did you mean MB (1000²) or MiB (1024²)?",
-            ),
-            (
-                "4 gib",
-                "`4 gib`: `gib` is not a unit of a size; did you mean GiB (1024³)?",
-            ),
+            ("4 KB", "`4 KB`: `KB` is not a unit of a size; did you mean kB (1000) or KiB (1024)?"),
+            ("4K", "`4K`: `K` is not a unit of a size; did you mean kB (1000) or KiB (1024)?"),
+            ("4Mb", "`4Mb`: `Mb` is not a unit of a size; did you mean MB (1000²) or MiB (1024²)?"),
+            ("4 gib", "`4 gib`: `gib` is not a unit of a size; did you mean GiB (1024³)?"),
             (
                 "4q",
                 "`4q`: `q` is not a unit of a size; legal are B, kB, MB, GB, TB, KiB, MiB, GiB, TiB",
             ),
             ("4096", "`4096`: a size needs a unit, as in `4 KiB`"),
             ("0", "`0`: a size needs a unit, as in `4 KiB`"),
-            (
-                "",
-                "`` is not a size: write a number and a unit, as in `4 KiB`",
-            ),
-            (
-                "-1 B",
-                "`-1 B` is not a size: write a number and a unit, as in `4 KiB`",
-            ),
-            (
-                "1,5 GB",
-                "`1,5 GB` is not a size: write a number and a unit, as in `4 KiB`",
-            ),
-            (
-                "1.2.3 GB",
-                "`1.2.3 GB` is not a size: write a number and a unit, as in `4 KiB`",
-            ),
-            (
-                ".5 GB",
-                "`.5 GB` is not a size: write a number and a unit, as in `4 KiB`",
-            ),
-            (
-                "5. GB",
-                "`5. GB` is not a size: write a number and a unit, as in `4 KiB`",
-            ),
+            ("", "`` is not a size: write a number and a unit, as in `4 KiB`"),
+            ("-1 B", "`-1 B` is not a size: write a number and a unit, as in `4 KiB`"),
+            ("1,5 GB", "`1,5 GB` is not a size: write a number and a unit, as in `4 KiB`"),
+            ("1.2.3 GB", "`1.2.3 GB` is not a size: write a number and a unit, as in `4 KiB`"),
+            (".5 GB", "`.5 GB` is not a size: write a number and a unit, as in `4 KiB`"),
+            ("5. GB", "`5. GB` is not a size: write a number and a unit, as in `4 KiB`"),
             ("0.5 B", "`0.5 B` is not a whole number of bytes"),
             ("1.0001 kB", "`1.0001 kB` is not a whole number of bytes"),
-            (
-                "16777216 TiB",
-                "`16777216 TiB` is too large for a size: at most 2^64 bytes",
-            ),
+            ("16777216 TiB", "`16777216 TiB` is too large for a size: at most 2^64 bytes"),
         ];
         for (text, expected) in cases {
             assert_eq!(size_error(text), expected);
@@ -311,10 +257,7 @@ mod tests {
         assert_eq!(time("10"), "`10`: a time needs a unit, as in `10 s`");
         let percent = |text: &str| text.parse::<Percent>().unwrap_err().to_string();
         assert_eq!(percent("5"), "`5`: a percentage needs a unit, as in `5 %`");
-        assert_eq!(
-            percent("0.00001 %"),
-            "`0.00001 %` is not a whole number of millionths"
-        );
+        assert_eq!(percent("0.00001 %"), "`0.00001 %` is not a whole number of millionths");
     }
 
     #[test]
@@ -344,10 +287,7 @@ mod tests {
         assert_eq!(ns("10ms"), Ok(10_000_000));
         assert_eq!(ns("1.5 min"), Ok(90_000_000_000));
         assert_eq!(ns("1 h"), Ok(3_600_000_000_000));
-        assert_eq!(
-            "2.5 %".parse::<Percent>().map(Percent::millionths),
-            Ok(25_000)
-        );
+        assert_eq!("2.5 %".parse::<Percent>().map(Percent::millionths), Ok(25_000));
     }
 
     #[test]
@@ -364,10 +304,7 @@ mod tests {
         assert_eq!(time(1_000_000_000), "1 s");
         assert_eq!(time(90_000_000_000), "90 s");
         assert_eq!(time(200_000_000), "200 ms");
-        assert_eq!(
-            Rate::from_bits_per_s(400_000_000_000).to_string(),
-            "400 Gbit/s"
-        );
+        assert_eq!(Rate::from_bits_per_s(400_000_000_000).to_string(), "400 Gbit/s");
         assert_eq!(Rate::from_bits_per_s(8 << 30).to_string(), "1 GiB/s");
         assert_eq!(Percent::from_millionths(25_000).to_string(), "2.5 %");
     }
@@ -396,15 +333,6 @@ mod tests {
         }
     }
 
-    const SIZE_FACTORS: [u64; 9] = [
-        1,
-        1_000,
-        1_000_000,
-        1_000_000_000,
-        1_000_000_000_000,
-        1 << 10,
-        1 << 20,
-        1 << 30,
-        1 << 40,
-    ];
+    const SIZE_FACTORS: [u64; 9] =
+        [1, 1_000, 1_000_000, 1_000_000_000, 1_000_000_000_000, 1 << 10, 1 << 20, 1 << 30, 1 << 40];
 }

@@ -18,7 +18,7 @@ use crate::{
     work::{DatasetDir, TargetSpec, WorkerPlan},
 };
 
-pub use codec::{Body, CodecError, Header, HEADER_BYTES};
+pub use codec::{Body, CodecError, HEADER_BYTES, Header};
 pub use hello::{HELLO_BYTES, Hello, HelloError};
 
 mod codec;

@@ -32,12 +32,7 @@ pub struct Args {
     listen: Option<SocketAddr>,
     /// Directory that the worker may work below; may be given more than once (in the environment
     /// with `:` between them)
-    #[arg(
-        long = "root",
-        value_name = "PATH",
-        env = "IOFLEET_ROOT",
-        value_delimiter = ':'
-    )]
+    #[arg(long = "root", value_name = "PATH", env = "IOFLEET_ROOT", value_delimiter = ':')]
     roots: Vec<PathBuf>,
     /// Directory with authority.pem, worker.pem and worker.key [default: /etc/iofleet/keys]
     #[arg(long, value_name = "DIR", env = "IOFLEET_KEYS")]
@@ -140,14 +135,7 @@ impl Args {
     /// # Errors
     /// When the file can't be read or does not say what it may.
     pub fn settings(self) -> Result<Settings, CliError> {
-        let Self {
-            config,
-            listen,
-            roots,
-            keys,
-            allow_local,
-            log,
-        } = self;
+        let Self { config, listen, roots, keys, allow_local, log } = self;
         let file = match config {
             Some(path) => read(&path)?,
             None if Path::new(CONFIG).exists() => read(Path::new(CONFIG))?,
@@ -155,54 +143,34 @@ impl Args {
         };
         let process = ProcessConfig {
             listen: listen.or(file.listen),
-            roots: if roots.is_empty() {
-                file.roots.unwrap_or_default()
-            } else {
-                roots
-            },
+            roots: if roots.is_empty() { file.roots.unwrap_or_default() } else { roots },
             keys: keys.or(file.keys).unwrap_or_else(|| KEYS.into()),
             allow_local: allow_local.or(file.allow_local).unwrap_or(false),
         };
-        Ok(Settings {
-            process,
-            log: log.or(file.log).unwrap_or_else(|| LOG.to_owned()),
-        })
+        Ok(Settings { process, log: log.or(file.log).unwrap_or_else(|| LOG.to_owned()) })
     }
 }
 
 fn read(path: &Path) -> Result<ConfigFile, CliError> {
-    let text = std::fs::read_to_string(path).map_err(|source| CliError::Read {
-        path: path.to_owned(),
-        source,
-    })?;
-    toml::from_str(&text).map_err(|source| CliError::Parse {
-        path: path.to_owned(),
-        source,
-    })
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| CliError::Read { path: path.to_owned(), source })?;
+    toml::from_str(&text).map_err(|source| CliError::Parse { path: path.to_owned(), source })
 }
 
 /// `address:port`, `[v6]:port`, or an address alone at the default port.
 fn parse_address(text: &str) -> Result<SocketAddr, String> {
-    let bare = || {
-        text.trim_start_matches('[')
-            .trim_end_matches(']')
-            .parse::<IpAddr>()
-    };
-    text.parse()
-        .or_else(|_| bare().map(|ip| (ip, DEFAULT_PORT).into()))
-        .map_err(|_| {
-            format!(
-                "`{text}` is no address: write 10.0.0.5:{DEFAULT_PORT}, [::]:{DEFAULT_PORT} or \
+    let bare = || text.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    text.parse().or_else(|_| bare().map(|ip| (ip, DEFAULT_PORT).into())).map_err(|_| {
+        format!(
+            "`{text}` is no address: write 10.0.0.5:{DEFAULT_PORT}, [::]:{DEFAULT_PORT} or \
                  an address without a port"
-            )
-        })
+        )
+    })
 }
 
 fn address<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<SocketAddr>, D::Error> {
     let text = String::deserialize(from)?;
-    parse_address(&text)
-        .map(Some)
-        .map_err(serde::de::Error::custom)
+    parse_address(&text).map(Some).map_err(serde::de::Error::custom)
 }
 
 #[cfg(test)]
@@ -230,10 +198,7 @@ mod tests {
             keys: "/k".into(),
             allow_local: true,
         };
-        let expected = Settings {
-            process,
-            log: "debug".to_owned(),
-        };
+        let expected = Settings { process, log: "debug".to_owned() };
         assert_eq!(settings(FULL, &[]).unwrap(), expected);
         let process = ProcessConfig {
             listen: None,
@@ -241,39 +206,23 @@ mod tests {
             keys: "/etc/iofleet/keys".into(),
             allow_local: false,
         };
-        let defaults = Settings {
-            process,
-            log: "info".to_owned(),
-        };
+        let defaults = Settings { process, log: "info".to_owned() };
         assert_eq!(settings("", &[]).unwrap(), defaults);
     }
 
     #[test]
     fn flags_over_the_file() {
-        let flags = [
-            "--listen=[::1]:9",
-            "--root=/mnt/c",
-            "--keys=/q",
-            "--allow-local=false",
-            "--log=warn",
-        ];
+        let flags =
+            ["--listen=[::1]:9", "--root=/mnt/c", "--keys=/q", "--allow-local=false", "--log=warn"];
         let process = ProcessConfig {
             listen: Some("[::1]:9".parse().unwrap()),
             roots: vec!["/mnt/c".into()],
             keys: "/q".into(),
             allow_local: false,
         };
-        let expected = Settings {
-            process,
-            log: "warn".to_owned(),
-        };
+        let expected = Settings { process, log: "warn".to_owned() };
         assert_eq!(settings(FULL, &flags).unwrap(), expected);
-        assert!(
-            settings("", &["--allow-local"])
-                .unwrap()
-                .process
-                .allow_local
-        );
+        assert!(settings("", &["--allow-local"]).unwrap().process.allow_local);
         let two = settings("", &["--root=/a:/b", "--root", "/c"]).unwrap();
         assert_eq!(two.process.roots, ["/a", "/b", "/c"].map(PathBuf::from));
     }
@@ -286,14 +235,8 @@ mod tests {
             error.to_string()
         };
         let unknown = text("root = [\"/a\"]\n");
-        assert!(
-            unknown.contains("worker.toml") && unknown.contains("`root`"),
-            "{unknown}"
-        );
-        assert!(
-            unknown.contains("line 1") && unknown.contains("`roots`"),
-            "{unknown}"
-        );
+        assert!(unknown.contains("worker.toml") && unknown.contains("`root`"), "{unknown}");
+        assert!(unknown.contains("line 1") && unknown.contains("`roots`"), "{unknown}");
         assert!(text("listen = \"here\"\n").contains("`here` is no address"));
         assert!(text("allow_local = \"yes\"\n").contains("boolean"));
         assert!(text("roots = \n").contains("line 1"));

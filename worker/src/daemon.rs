@@ -91,9 +91,7 @@ pub fn run_on(
     config: DaemonConfig,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), RunError> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let endpoint = transport::listen_on(socket, &config.identity)?;
         Ok(serve(endpoint, config, Supervisor::Nobody, shutdown).await?)
@@ -115,21 +113,12 @@ pub async fn serve(
     let priority = ControlPriority::take();
     let helpers = Helpers::new(priority);
     let host = Host::default();
-    let DaemonConfig {
-        listen: _,
-        roots,
-        allow_local,
-        identity: _,
-    } = config;
+    let DaemonConfig { listen: _, roots, allow_local, identity: _ } = config;
     let prepared = helpers.call(TARGET_CALL_WITHIN, move || {
         // On a helper thread: the clock is calibrated as I/O threads will see it.
         let clock = StampClock::calibrate();
         let facts = Host::default().facts(&clock, priority.granted);
-        Ok::<_, RootError>((
-            Targets::new(&roots, allow_local, Host::default())?,
-            clock,
-            facts,
-        ))
+        Ok::<_, RootError>((Targets::new(&roots, allow_local, Host::default())?, clock, facts))
     });
     let mut shutdown = std::pin::pin!(shutdown);
     let prepared = tokio::select! {
@@ -176,11 +165,7 @@ enum Happening {
     /// Somebody knocks; none when the endpoint is no more.
     Incoming(Option<Incoming>),
     /// A crew is armed.
-    CrewArmed {
-        ticket: Ticket,
-        slot: CrewSlot,
-        took_ns: u64,
-    },
+    CrewArmed { ticket: Ticket, slot: CrewSlot, took_ns: u64 },
     /// A crew says something.
     Crew(Ticket, CrewEvent),
     /// The holder's link takes a delivery.
@@ -251,8 +236,7 @@ impl Daemon {
             }
             self.apply(happening, told);
             if let Some(end) = self.end.take() {
-                self.endpoint
-                    .close(VarInt::from_u32(CLOSE_DONE), b"the worker has ended");
+                self.endpoint.close(VarInt::from_u32(CLOSE_DONE), b"the worker has ended");
                 if self.owes_goodbye {
                     let _ = timeout(GOODBYE_WITHIN, self.endpoint.wait_idle()).await;
                 }
@@ -271,16 +255,9 @@ impl Daemon {
             Happening::Incoming(None) => {
                 self.end = Some(Err(ServeError::Endpoint));
             }
-            Happening::CrewArmed {
-                ticket,
-                slot,
-                took_ns,
-            } => {
+            Happening::CrewArmed { ticket, slot, took_ns } => {
                 self.crews.insert(ticket, slot);
-                self.handle(Event::Armed {
-                    ticket,
-                    result: Ok(took_ns),
-                });
+                self.handle(Event::Armed { ticket, result: Ok(took_ns) });
             }
             Happening::Crew(ticket, event) => self.on_crew(ticket, event),
             Happening::Room(permit) => {
@@ -301,10 +278,7 @@ impl Daemon {
 
     fn on_incoming(&mut self, incoming: Incoming) {
         if self.links.len() >= LINKS_MAX {
-            tracing::warn!(
-                "{} is refused: too many connections",
-                incoming.remote_address()
-            );
+            tracing::warn!("{} is refused: too many connections", incoming.remote_address());
             return incoming.refuse();
         }
         let happenings = self.happenings.clone();
@@ -319,15 +293,8 @@ impl Daemon {
     fn on_linked(&mut self, link: Link) {
         self.peers += 1;
         let peer = PeerId(self.peers);
-        tracing::debug!(
-            "connection {} from {}",
-            peer.0,
-            link.connection.remote_address()
-        );
-        self.links.insert(
-            peer,
-            LinkHandle::start(link, peer, self.link_events.clone()),
-        );
+        tracing::debug!("connection {} from {}", peer.0, link.connection.remote_address());
+        self.links.insert(peer, LinkHandle::start(link, peer, self.link_events.clone()));
     }
 
     fn on_link(&mut self, peer: PeerId, event: LinkEvent) {
@@ -356,11 +323,7 @@ impl Daemon {
                     .cpu_times()
                     .zip(began)
                     .and_then(|(now, began)| now.share_since(began));
-                self.handle(Event::Ended {
-                    ticket,
-                    ticks,
-                    report,
-                });
+                self.handle(Event::Ended { ticket, ticks, report });
             }
         }
     }
@@ -371,11 +334,7 @@ impl Daemon {
         };
         let status = match self.crews.last_key_value() {
             Some((_, slot)) => slot.crew.status(monotonic_ns()),
-            None => CrewStatus {
-                threads: 0,
-                oldest_ns: 0,
-                ..self.last_status
-            },
+            None => CrewStatus { threads: 0, oldest_ns: 0, ..self.last_status },
         };
         link.send_datagram(&Datagram::Beat(Beat {
             sequence: self.beats,
@@ -390,10 +349,7 @@ impl Daemon {
 
     /// Where the machine's next delivery goes, if it has one.
     fn where_to_deliver(&self) -> Option<mpsc::Sender<Delivery>> {
-        let peer = self
-            .machine
-            .holder()
-            .filter(|_| self.machine.has_delivery())?;
+        let peer = self.machine.holder().filter(|_| self.machine.has_delivery())?;
         Some(self.links.get(&peer)?.deliveries().clone())
     }
 
@@ -401,12 +357,8 @@ impl Daemon {
     fn say(&mut self) {
         let line = self.machine.summary();
         if line != self.said {
-            let address = self
-                .endpoint
-                .local_addr()
-                .map(|address| format!(" on {address}"));
-            self.supervisor
-                .status(&format!("{line}{}", address.unwrap_or_default()));
+            let address = self.endpoint.local_addr().map(|address| format!(" on {address}"));
+            self.supervisor.status(&format!("{line}{}", address.unwrap_or_default()));
             tracing::info!("{line}");
             self.said = line;
         }
@@ -441,10 +393,7 @@ async fn due(ticks: Option<&mut Interval>) {
 async fn until(deadline_ns: Option<u64>) {
     match deadline_ns {
         Some(deadline_ns) => {
-            sleep(Duration::from_nanos(
-                deadline_ns.saturating_sub(monotonic_ns()),
-            ))
-            .await;
+            sleep(Duration::from_nanos(deadline_ns.saturating_sub(monotonic_ns()))).await;
         }
         None => pending().await,
     }

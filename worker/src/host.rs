@@ -63,9 +63,7 @@ impl Host {
     /// The mount with this id in this process's namespace.
     #[must_use]
     pub fn mount(&self, id: u64) -> Option<Mount> {
-        mounts::parse(&self.text("self/mountinfo"))
-            .into_iter()
-            .find(|mount| mount.id == id)
+        mounts::parse(&self.text("self/mountinfo")).into_iter().find(|mount| mount.id == id)
     }
 
     /// The mount that a path lies on, going by names alone: it asks nothing of a file system that
@@ -80,8 +78,7 @@ impl Host {
     pub fn mount_id(&self, fd: std::os::fd::BorrowedFd<'_>) -> Option<u64> {
         use std::os::fd::AsRawFd;
         let text = self.text(&format!("self/fdinfo/{}", fd.as_raw_fd()));
-        text.lines()
-            .find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse().ok())
+        text.lines().find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse().ok())
     }
 
     /// Number of descriptors that this process has open.
@@ -114,14 +111,9 @@ impl Memory {
     pub fn now() -> Self {
         let memory = RefreshKind::nothing().with_memory(MemoryRefreshKind::nothing().with_ram());
         let Ok(system) = System::new_with_specifics(memory) else {
-            return Self {
-                total_bytes: 0,
-                available_bytes: u64::MAX,
-            };
+            return Self { total_bytes: 0, available_bytes: u64::MAX };
         };
-        let confined = system
-            .cgroup_limits()
-            .map_or(u64::MAX, |limits| limits.free_memory);
+        let confined = system.cgroup_limits().map_or(u64::MAX, |limits| limits.free_memory);
         Self {
             total_bytes: system.total_memory(),
             available_bytes: system.available_memory().min(confined),

@@ -68,11 +68,7 @@ impl LinkHandle {
         let (deliveries, deliveries_out) = channel(DELIVERIES_QUEUED);
         let connection = link.connection.clone();
         tokio::spawn(run(link, peer, events, notices_out, deliveries_out));
-        Self {
-            connection,
-            notices,
-            deliveries,
-        }
+        Self { connection, notices, deliveries }
     }
 
     /// Sends a notice. A coordinator that does not read what it is told is given up.
@@ -96,8 +92,7 @@ impl LinkHandle {
 
     /// Ends the connection; [`LinkEvent::Ended`] follows.
     pub fn close(&self, reason: &str) {
-        self.connection
-            .close(VarInt::from_u32(CLOSE_DONE), reason.as_bytes());
+        self.connection.close(VarInt::from_u32(CLOSE_DONE), reason.as_bytes());
     }
 }
 
@@ -108,11 +103,7 @@ async fn run(
     notices: Receiver<Notice>,
     deliveries: Receiver<Delivery>,
 ) {
-    let Link {
-        connection,
-        control,
-        peer: _,
-    } = link;
+    let Link { connection, control, peer: _ } = link;
     let (send, receive) = control.split();
     let mut tasks = JoinSet::new();
     tasks.spawn(read_commands(receive, peer, events.clone()));
@@ -140,11 +131,7 @@ async fn read_commands(
     loop {
         match receive.receive::<Command>().await {
             Ok(Some(command)) => {
-                if events
-                    .send((peer, LinkEvent::Command(command)))
-                    .await
-                    .is_err()
-                {
+                if events.send((peer, LinkEvent::Command(command))).await.is_err() {
                     return LinkEnd::Here;
                 }
             }
@@ -174,12 +161,7 @@ async fn answer_datagrams(
         match datagram {
             Ok(Datagram::Ping { sequence, sent_ns }) => {
                 let answered_ns = monotonic_ns();
-                let pong = Datagram::Pong {
-                    sequence,
-                    sent_ns,
-                    received_ns,
-                    answered_ns,
-                };
+                let pong = Datagram::Pong { sequence, sent_ns, received_ns, answered_ns };
                 let _ = send_datagram(&connection, &pong);
             }
             // One that finds no room is lost like one that the network lost.

@@ -307,10 +307,7 @@ impl Machine {
             | Phase::Cleaning => None,
         });
         let leaving = self.leaving.as_ref().and_then(Leaving::waits_until);
-        [start, leaving, self.lease_end(), self.exit_by_ns]
-            .into_iter()
-            .flatten()
-            .min()
+        [start, leaving, self.lease_end(), self.exit_by_ns].into_iter().flatten().min()
     }
 
     /// Takes an event, and says what is to be done.
@@ -324,11 +321,7 @@ impl Machine {
             Event::Armed { ticket, result } => self.on_armed(ticket, result),
             Event::CommitLate { ticket } => self.on_commit_late(ticket),
             Event::Interval { ticket, interval } => self.on_interval(ticket, interval),
-            Event::Ended {
-                ticket,
-                ticks,
-                report,
-            } => {
+            Event::Ended { ticket, ticks, report } => {
                 self.on_ended(ticket, ticks, report, now_ns);
             }
             Event::Synced { ticket, took_ns } => self.on_synced(ticket, took_ns),
@@ -348,12 +341,7 @@ impl Machine {
         if self.lease_end().is_some_and(|end| end <= now_ns) {
             self.on_lease_end(now_ns);
         }
-        if self
-            .leaving
-            .as_ref()
-            .and_then(Leaving::waits_until)
-            .is_some_and(|by| by <= now_ns)
-        {
+        if self.leaving.as_ref().and_then(Leaving::waits_until).is_some_and(|by| by <= now_ns) {
             self.clean_at_last();
         }
         if self.exit_by_ns.is_some_and(|by| by <= now_ns) {
@@ -363,21 +351,8 @@ impl Machine {
     }
 
     fn on_command(&mut self, peer: PeerId, command: Command, now_ns: u64) {
-        if let Command::Claim {
-            campaign,
-            holder,
-            node,
-        } = command
-        {
-            return self.on_claim(
-                Claimant {
-                    peer,
-                    name: holder,
-                    campaign,
-                    node,
-                },
-                now_ns,
-            );
+        if let Command::Claim { campaign, holder, node } = command {
+            return self.on_claim(Claimant { peer, name: holder, campaign, node }, now_ns);
         }
         if self.holder() != Some(peer) {
             let text = "the coordinator does not hold this worker: it must claim it first";
@@ -389,11 +364,7 @@ impl Machine {
             Command::Inspect(spec) => self.on_inspect(peer, spec),
             Command::Remove(dir) => self.on_remove(peer, dir),
             Command::Arm(plan) => self.on_arm(peer, plan),
-            Command::Start {
-                point,
-                t0_fleet_ns,
-                map,
-            } => {
+            Command::Start { point, t0_fleet_ns, map } => {
                 self.on_start(peer, point, map.to_worker(t0_fleet_ns), now_ns);
             }
             Command::Commit { point } => self.on_commit(peer, point, now_ns),
@@ -472,23 +443,11 @@ impl Machine {
     /// When the holder's silence, or what is left of its last point, has lasted too long.
     fn lease_end(&self) -> Option<u64> {
         let holder = self.holder.as_ref()?;
-        if matches!(
-            self.phase,
-            Phase::Waiting | Phase::Running | Phase::Cleaning
-        ) {
+        if matches!(self.phase, Phase::Waiting | Phase::Running | Phase::Cleaning) {
             return None;
         }
-        let ended_ns = self
-            .point
-            .as_ref()
-            .and_then(|point| point.ended_ns)
-            .unwrap_or(0);
-        Some(
-            holder
-                .heard_ns
-                .max(ended_ns)
-                .saturating_add(nanoseconds(LEASE)),
-        )
+        let ended_ns = self.point.as_ref().and_then(|point| point.ended_ns).unwrap_or(0);
+        Some(holder.heard_ns.max(ended_ns).saturating_add(nanoseconds(LEASE)))
     }
 }
 

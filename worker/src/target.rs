@@ -55,11 +55,7 @@ impl Targets {
     /// directory without `allow_local`.
     pub fn new(roots: &[PathBuf], allow_local: bool, host: Host) -> Result<Self, RootError> {
         let roots = Roots::new(roots, allow_local)?;
-        Ok(Self {
-            roots,
-            host,
-            datasets: Mutex::default(),
-        })
+        Ok(Self { roots, host, datasets: Mutex::default() })
     }
 
     /// Finds out whether a campaign could run here, and makes its dataset's directory.
@@ -152,13 +148,9 @@ impl Targets {
         space: &StatVfs,
         alignment: Option<DirectAlignment>,
     ) -> TargetFacts {
-        let mount = self
-            .host
-            .mount_id(dataset.dir().as_fd())
-            .and_then(|id| self.host.mount(id));
-        let (fs_type, mount_source, mount_options) = mount
-            .map(|mount| (mount.fs_type, mount.source, mount.options))
-            .unwrap_or_default();
+        let mount = self.host.mount_id(dataset.dir().as_fd()).and_then(|id| self.host.mount(id));
+        let (fs_type, mount_source, mount_options) =
+            mount.map(|mount| (mount.fs_type, mount.source, mount.options)).unwrap_or_default();
         TargetFacts {
             fs_type,
             mount_source,
@@ -198,19 +190,10 @@ fn check_space(spec: &TargetSpec, space: &StatVfs) -> Result<(), TargetError> {
     }
     let free = space.f_bavail.saturating_mul(space.f_frsize);
     if free < spec.bytes {
-        return Err(TargetError::Full {
-            path: path(),
-            needed: spec.bytes,
-            free,
-            user: user(),
-        });
+        return Err(TargetError::Full { path: path(), needed: spec.bytes, free, user: user() });
     }
     if space.f_files > 0 && space.f_favail < spec.files {
-        return Err(TargetError::Inodes {
-            path: path(),
-            needed: spec.files,
-            free: space.f_favail,
-        });
+        return Err(TargetError::Inodes { path: path(), needed: spec.files, free: space.f_favail });
     }
     Ok(())
 }

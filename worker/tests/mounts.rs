@@ -26,38 +26,20 @@ fn mounts_that_can_not_be_used_are_refused() {
     }
     let probe = Command::new("unshare").args(["-Urm", "true"]).output();
     if !probe.is_ok_and(|output| output.status.success()) {
-        assert!(
-            std::env::var_os("CI").is_none(),
-            "no user namespaces, and CI must have them"
-        );
+        assert!(std::env::var_os("CI").is_none(), "no user namespaces, and CI must have them");
         println!("SKIP no user namespaces");
         return;
     }
     let output = Command::new("unshare")
         .arg("-Urm")
         .arg(std::env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "mounts_that_can_not_be_used_are_refused",
-            "--nocapture",
-        ])
+        .args(["--exact", "mounts_that_can_not_be_used_are_refused", "--nocapture"])
         .env(INSIDE, "1")
         .output()
         .unwrap();
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = output;
-    let said = format!(
-        "{}{}",
-        String::from_utf8_lossy(&stdout),
-        String::from_utf8_lossy(&stderr)
-    );
-    assert!(
-        status.success() && said.contains("all was checked"),
-        "{said}"
-    );
+    let Output { status, stdout, stderr } = output;
+    let said = format!("{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+    assert!(status.success() && said.contains("all was checked"), "{said}");
 }
 
 fn inside() {
@@ -66,34 +48,18 @@ fn inside() {
     std::fs::create_dir(&root).unwrap();
     // Before the mount, the directory is what an unmounted file system looks like.
     let unmounted = new(&root).unwrap_err();
-    assert!(
-        unmounted.contains("nothing seems to be mounted there"),
-        "{unmounted}"
-    );
-    mount(
-        &["-t", "tmpfs", "-o", "size=1m,nr_inodes=20", "none"],
-        &root,
-    );
+    assert!(unmounted.contains("nothing seems to be mounted there"), "{unmounted}");
+    mount(&["-t", "tmpfs", "-o", "size=1m,nr_inodes=20", "none"], &root);
     let targets = new(&root).unwrap();
     let facts = targets.inspect(&spec(&root, 500_000, 2)).unwrap();
     assert_eq!((&*facts.fs_type, facts.total_bytes), ("tmpfs", 1 << 20));
     assert!(facts.free_inodes.is_some_and(|free| free < 20));
-    assert!(
-        facts.mount_options.contains("size=1024k"),
-        "{}",
-        facts.mount_options
-    );
+    assert!(facts.mount_options.contains("size=1024k"), "{}", facts.mount_options);
     targets.clean(false);
     let full = refusal(&targets, &spec(&root, 2 << 20, 2));
-    assert!(
-        full.contains("too full") && full.contains("2.10 MB"),
-        "{full}"
-    );
+    assert!(full.contains("too full") && full.contains("2.10 MB"), "{full}");
     let inodes = refusal(&targets, &spec(&root, 1000, 1000));
-    assert!(
-        inodes.contains("too few free inodes") && inodes.contains("1000"),
-        "{inodes}"
-    );
+    assert!(inodes.contains("too few free inodes") && inodes.contains("1000"), "{inodes}");
     mount(&["-o", "remount,ro", "none"], &root);
     let read_only = refusal(&targets, &spec(&root, 1000, 2));
     assert!(read_only.ends_with("is read-only"), "{read_only}");
@@ -116,11 +82,7 @@ fn refusal(targets: &Targets, spec: &TargetSpec) -> String {
 }
 
 fn mount(arguments: &[&str], at: &Path) {
-    let output = Command::new("mount")
-        .args(arguments)
-        .arg(at)
-        .output()
-        .unwrap();
+    let output = Command::new("mount").args(arguments).arg(at).output().unwrap();
     assert!(output.status.success(), "{output:?}");
 }
 

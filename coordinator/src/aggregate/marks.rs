@@ -179,7 +179,9 @@ impl Marks {
         let intervals = point.reports.iter().flat_map(|(_, node, _)| &node.intervals);
         let late = intervals.filter(|interval| interval.latency_intervals > 1).count();
         if late > 0 {
-            let text = format!("latencies of {late} intervals stand with a later one: the worker was busy");
+            let text = format!(
+                "latencies of {late} intervals stand with a later one: the worker was busy"
+            );
             self.add("intervals-late", Some(to_f64(late as u64)), Some(0.0), text);
         }
     }

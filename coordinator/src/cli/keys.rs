@@ -45,10 +45,7 @@ pub fn run(
         }
         KeysCommand::Show { dir } => {
             let facts = keys::show(&dir.unwrap_or(default_dir))?;
-            facts
-                .iter()
-                .try_for_each(|facts| say_facts(facts, out))
-                .map_err(KeyError::Output)
+            facts.iter().try_for_each(|facts| say_facts(facts, out)).map_err(KeyError::Output)
         }
     }
 }
@@ -71,25 +68,12 @@ fn say_made(dir: &Path, files: &[PathBuf], out: &mut dyn Write) -> io::Result<()
 }
 
 fn say_facts(facts: &KeyFacts, out: &mut dyn Write) -> io::Result<()> {
-    let KeyFacts {
-        path,
-        subject,
-        role,
-        not_before,
-        not_after,
-        fingerprint,
-        problem,
-    } = facts;
+    let KeyFacts { path, subject, role, not_before, not_after, fingerprint, problem } = facts;
     writeln!(out, "{}", path.display())?;
     if !fingerprint.is_empty() {
         writeln!(out, "  subject  {subject}")?;
         writeln!(out, "  role     {role}")?;
-        writeln!(
-            out,
-            "  valid    {} to {}",
-            date(*not_before),
-            date(*not_after)
-        )?;
+        writeln!(out, "  valid    {} to {}", date(*not_before), date(*not_after))?;
         writeln!(out, "  SHA-256  {fingerprint}")?;
     }
     match problem {
@@ -127,20 +111,12 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let dir = parent.path().join("keys");
         let text = said(&["init"], &dir).unwrap();
-        for word in [
-            "worker.key",
-            "/etc/iofleet/keys",
-            "authority.key",
-            "offline",
-        ] {
+        for word in ["worker.key", "/etc/iofleet/keys", "authority.key", "offline"] {
             assert!(text.contains(word), "{text}");
         }
         let text = said(&["show"], &dir).unwrap();
         assert_eq!(text.matches("usable   yes").count(), 3, "{text}");
-        assert!(
-            text.contains("role     coordinator") && text.contains("T"),
-            "{text}"
-        );
+        assert!(text.contains("role     coordinator") && text.contains("T"), "{text}");
         let text = said(&["init"], &dir).unwrap_err().to_string();
         assert!(text.contains("never overwritten"), "{text}");
     }

@@ -68,12 +68,8 @@ pub fn describe(scenario: &Scenario, plan: &Plan) -> String {
 
 fn fleet(scenario: &Scenario, plan: &Plan) -> String {
     let nodes = count(u64::from(plan.nodes), "node", "nodes");
-    let names: Vec<&str> = scenario
-        .fleet
-        .workers
-        .iter()
-        .map(|worker| worker.name.as_str())
-        .collect();
+    let names: Vec<&str> =
+        scenario.fleet.workers.iter().map(|worker| worker.name.as_str()).collect();
     let mut text = match names.as_slice() {
         [] => format!("Fleet    {nodes} on this machine\n"),
         names if names.len() <= NAMES_MAX => {
@@ -82,11 +78,7 @@ fn fleet(scenario: &Scenario, plan: &Plan) -> String {
         [first, .., last] => format!("Fleet    {nodes}: {first} … {last}\n"),
         [one] => format!("Fleet    {nodes}: {one}\n"),
     };
-    let path = scenario
-        .target
-        .path
-        .as_deref()
-        .unwrap_or("a fresh directory below this one");
+    let path = scenario.target.path.as_deref().unwrap_or("a fresh directory below this one");
     let files = if scenario.target.keep {
         "files are kept at the end"
     } else {
@@ -94,11 +86,7 @@ fn fleet(scenario: &Scenario, plan: &Plan) -> String {
     };
     let _ = writeln!(text, "Target   {path}; {files}");
     if let Some(limit) = scenario.fleet.network_limit {
-        let _ = writeln!(
-            text,
-            "Network  at most {} in one direction",
-            scenario::rate(limit)
-        );
+        let _ = writeln!(text, "Network  at most {} in one direction", scenario::rate(limit));
     }
     if let Some(speed) = scenario.fleet.link_speed {
         let _ = writeln!(text, "Links    {} for each node", scenario::rate(speed));
@@ -116,11 +104,7 @@ fn stage(point: &PointSpec) -> String {
     let params = &point.params;
     let swept = |key: &str| point.swept.iter().any(|(swept, _)| swept == key);
     let sized = |key: &str, bytes: u64| {
-        if swept(key) {
-            "the swept size".to_owned()
-        } else {
-            Size::from_bytes(bytes).to_string()
-        }
+        if swept(key) { "the swept size".to_owned() } else { Size::from_bytes(bytes).to_string() }
     };
     let size = sized("file_size", params.file_bytes);
     let block = sized("block", params.block_bytes);
@@ -163,11 +147,7 @@ fn stage(point: &PointSpec) -> String {
             Fsync::None => "; no fsync",
             Fsync::Each => "; fsync after each operation",
         });
-        text.push_str(if params.fresh {
-            "; files are made anew"
-        } else {
-            "; files stay"
-        });
+        text.push_str(if params.fresh { "; files are made anew" } else { "; files stay" });
     }
     text.push('.');
     text
@@ -254,11 +234,7 @@ fn points(plan: &Plan) -> Table {
         row.extend([
             point.threads.to_string(),
             point.active.len().to_string(),
-            if swept.is_empty() {
-                "–".to_owned()
-            } else {
-                swept.join(" ")
-            },
+            if swept.is_empty() { "–".to_owned() } else { swept.join(" ") },
             point.bytes.map_or_else(|| BY_TIME.to_owned(), format_size),
             point.ops.map_or_else(|| BY_TIME.to_owned(), format_count),
             time_ns(point).map_or_else(|| BY_SIZE.to_owned(), |ns| Time::from_ns(ns).to_string()),
@@ -267,11 +243,7 @@ fn points(plan: &Plan) -> Table {
     }
     for (place, column) in table.column_iter_mut().enumerate() {
         let left = place == 1 || column_is_swept(place, repeated);
-        column.set_cell_alignment(if left {
-            CellAlignment::Left
-        } else {
-            CellAlignment::Right
-        });
+        column.set_cell_alignment(if left { CellAlignment::Left } else { CellAlignment::Right });
     }
     table
 }
@@ -283,36 +255,24 @@ fn column_is_swept(place: usize, repeated: bool) -> bool {
 /// Length of a point by time.
 fn time_ns(point: &PointPlan) -> Option<u64> {
     let params = &point.spec.params;
-    params
-        .duration_ns
-        .map(|duration| duration.saturating_add(params.ramp_ns))
+    params.duration_ns.map(|duration| duration.saturating_add(params.ramp_ns))
 }
 
 fn totals(scenario: &Scenario, plan: &Plan) -> String {
-    let by_time = plan
-        .points
-        .iter()
-        .filter(|point| point.bytes.is_none())
-        .count() as u64;
+    let by_time = plan.points.iter().filter(|point| point.bytes.is_none()).count() as u64;
     let by_size = plan.points.len() as u64 - by_time;
-    let mut text = format!(
-        "\n{}.\n",
-        count(plan.points.len() as u64, "point", "points")
-    );
+    let mut text = format!("\n{}.\n", count(plan.points.len() as u64, "point", "points"));
     if by_size > 0 {
         let sum = |of: &dyn Fn(&PointPlan) -> Option<u64>| {
-            plan.points
-                .iter()
-                .filter_map(of)
-                .fold(0_u64, u64::saturating_add)
+            plan.points.iter().filter_map(of).fold(0_u64, u64::saturating_add)
         };
         let bytes = |op| sum(&|point| point.bytes.filter(|_| point.spec.params.op == op));
         let _ = writeln!(
             text,
             "{}: {} written, {} read, {}.",
             if by_time > 0 { "By size" } else { "All in all" },
-            format_size(bytes(OpKind::Write)),
-            format_size(bytes(OpKind::Read)),
+            exact(bytes(OpKind::Write)),
+            exact(bytes(OpKind::Read)),
             count(sum(&|point| point.ops), "operation", "operations")
         );
     }
@@ -339,11 +299,7 @@ fn totals(scenario: &Scenario, plan: &Plan) -> String {
     reason = "bytes over a rate above zero; what does not fit saturates"
 )]
 fn least_time(scenario: &Scenario, plan: &Plan, by_size: u64) -> String {
-    let timed = plan
-        .points
-        .iter()
-        .filter_map(time_ns)
-        .fold(0_u64, u64::saturating_add);
+    let timed = plan.points.iter().filter_map(time_ns).fold(0_u64, u64::saturating_add);
     if by_size == 0 {
         return format!(
             "Least time: {}, and what lies between points.\n",
@@ -362,12 +318,7 @@ fn least_time(scenario: &Scenario, plan: &Plan, by_size: u64) -> String {
             if by_size == 1 { "point" } else { "points" }
         );
     };
-    let bytes: f64 = plan
-        .points
-        .iter()
-        .filter_map(|point| point.bytes)
-        .map(|b| b as f64)
-        .sum();
+    let bytes: f64 = plan.points.iter().filter_map(|point| point.bytes).map(|b| b as f64).sum();
     let moving = (bytes / limit * 1e9) as u64;
     format!(
         "Least time: {} at the network's limit, and what lies between points.\n",
@@ -376,11 +327,7 @@ fn least_time(scenario: &Scenario, plan: &Plan, by_size: u64) -> String {
 }
 
 fn count(number: u64, one: &str, many: &str) -> String {
-    format!(
-        "{} {}",
-        format_count(number),
-        if number == 1 { one } else { many }
-    )
+    format!("{} {}", format_count(number), if number == 1 { one } else { many })
 }
 
 /// As many names of nodes are listed; of more, the first and the last.
@@ -388,22 +335,21 @@ const NAMES_MAX: usize = 8;
 const BY_TIME: &str = "by time";
 const BY_SIZE: &str = "by size";
 
+/// `7 GiB (7,516,192,768 bytes)`.
+fn exact(bytes: u64) -> String {
+    format!("{} ({} bytes)", format_size(bytes), format_count(bytes))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::scenario::{Context, Source, load};
 
     fn described(text: &str, nodes: u32, context: &Context) -> String {
-        let source = Source {
-            name: "s.toml".to_owned(),
-            text: text.to_owned(),
-        };
+        let source = Source { name: "s.toml".to_owned(), text: text.to_owned() };
         let scenario = load(&source, &[], context).unwrap();
         let text = describe(&scenario, &Plan::new(&scenario, nodes).unwrap());
-        text.lines()
-            .map(str::trim_end)
-            .collect::<Vec<_>>()
-            .join("\n")
+        text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
     }
 
     #[test]
@@ -435,7 +381,7 @@ mod tests {
          5  read         4      2  –      4 GiB       4,096  by size
 
     6 points.
-    All in all: 7 GiB written, 7 GiB read, 14,336 operations.
+    All in all: 7 GiB (7,516,192,768 bytes) written, 7 GiB (7,516,192,768 bytes) read, 14,336 operations.
     Greatest space: 4 GiB in 4 files.
     Least time: 15.0 s at the network's limit, and what lies between points.
     ");
@@ -447,10 +393,7 @@ mod tests {
                     [target]\nkeep = true\n[sweep]\nblock = [\"4 KiB\", \"1 MiB\"]\nrepeat = 2\n\
                     [[stage]]\nop = \"write\"\nfsync = \"none\"\n[[stage]]\nop = \"read\"\n\
                     duration = \"10 s\"\nramp = \"2 s\"\npattern = \"random\"\ndirect = false\n";
-        let local = Context {
-            local: true,
-            workers_flag: None,
-        };
+        let local = Context { local: true, workers_flag: None };
         insta::assert_snapshot!(described(text, 1, &local), @r"
     Scenario s
 
@@ -476,7 +419,7 @@ mod tests {
          7  read        2        2      1  block=1 MiB  by time     by time     12 s
 
     8 points.
-    By size: 256 MiB written, 0 B read, 32,896 operations.
+    By size: 256 MiB (268,435,456 bytes) written, 0 B (0 bytes) read, 32,896 operations.
     4 points are by time; how much is moved is known once they ran.
     Greatest space: 64 MiB in 1 file.
     Least time: 48.0 s for the points by time, and as long as it takes for the points by size; with a network limit (`--network-limit 400Gbit/s`) it could be told.

@@ -87,8 +87,7 @@ pub fn run(args: RunArgs) -> Result<Exit, Failure> {
     let outputs = outputs(&args)?;
     let fleet = Fleet::of(&args, &scenario, &id)?;
     let count = u32::try_from(fleet.workers.len()).unwrap_or(u32::MAX);
-    let plan = Plan::new(&scenario, count)
-        .map_err(|error| Failure::new(Exit::Scenario, &error))?;
+    let plan = Plan::new(&scenario, count).map_err(|error| Failure::new(Exit::Scenario, &error))?;
     let config = Config {
         campaign: id.clone(),
         holder: holder(),
@@ -109,12 +108,12 @@ pub(super) fn load(
     context: &Context,
 ) -> Result<Scenario, Failure> {
     let source = path.map_or_else(|| Ok(Source::quick()), Source::read);
-    source
-        .and_then(|source| scenario::load(&source, &workload.overrides, context))
-        .map_err(|error| Failure {
+    source.and_then(|source| scenario::load(&source, &workload.overrides, context)).map_err(
+        |error| Failure {
             exit: Exit::Scenario,
             text: format!("the scenario is not valid\n{:?}", miette::Report::new(error)),
-        })
+        },
+    )
 }
 
 /// Who does the work, and how they are reached.
@@ -136,8 +135,7 @@ impl Fleet {
             let workers = scenario.fleet.workers.clone();
             return Ok(Self { workers, identity, scratch: None, local: None });
         };
-        let here = std::env::current_dir()
-            .map_err(|error| Failure::new(Exit::Fault, &error))?;
+        let here = std::env::current_dir().map_err(|error| Failure::new(Exit::Fault, &error))?;
         let scratch = here.join(format!("iofleet-local-{id}"));
         let root = match &scenario.target.path {
             None => here,

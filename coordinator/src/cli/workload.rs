@@ -58,9 +58,7 @@ impl FromArgMatches for WorkloadArgs {
         }
         written.sort_by_key(|(place, _)| *place);
         environment.extend(written.into_iter().map(|(_, change)| change));
-        Ok(Self {
-            overrides: environment,
-        })
+        Ok(Self { overrides: environment })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
@@ -89,10 +87,7 @@ fn argument(key: &'static Key) -> Arg {
         .help(help);
     if key.kind == Kind::Flag && key.default == Some("false") {
         // A switch. Its value needs a `=`, so that it never takes the scenario for one.
-        return argument
-            .num_args(0..=1)
-            .require_equals(true)
-            .default_missing_value("true");
+        return argument.num_args(0..=1).require_equals(true).default_missing_value("true");
     }
     argument
 }
@@ -121,11 +116,7 @@ mod tests {
     }
 
     fn shown(arguments: &[&str]) -> Vec<String> {
-        overrides(arguments)
-            .unwrap()
-            .iter()
-            .map(Override::argument)
-            .collect()
+        overrides(arguments).unwrap().iter().map(Override::argument).collect()
     }
 
     #[test]
@@ -166,10 +157,7 @@ mod tests {
     fn a_switch_never_swallows_the_scenario() {
         assert_eq!(shown(&["--keep", "file.toml"]), ["--keep true"]);
         assert_eq!(shown(&["--keep=false", "file.toml"]), ["--keep false"]);
-        assert_eq!(
-            shown(&["--direct", "false", "file.toml"]),
-            ["--direct false"]
-        );
+        assert_eq!(shown(&["--direct", "false", "file.toml"]), ["--direct false"]);
     }
 
     #[test]

@@ -46,14 +46,26 @@ pub(super) struct PointRun {
 
 #[derive(Debug, Clone)]
 enum Step {
-    Arming { by_ns: u64 },
-    Clocks { by_ns: u64 },
-    Starting { commit_by_ns: u64 },
+    Arming {
+        by_ns: u64,
+    },
+    Clocks {
+        by_ns: u64,
+    },
+    Starting {
+        commit_by_ns: u64,
+    },
     Running,
     /// All have reported; a last look at the clocks.
-    Settling { by_ns: u64 },
+    Settling {
+        by_ns: u64,
+    },
     /// The point is taken back; then it is tried once more or has failed.
-    Stopping { by_ns: u64, why: String, again: bool },
+    Stopping {
+        by_ns: u64,
+        why: String,
+        again: bool,
+    },
 }
 
 /// One worker's part of it.
@@ -379,7 +391,9 @@ impl Conductor {
                 .nodes
                 .iter()
                 .filter(|(_, node)| node.answer != Answer::Armed)
-                .map(|(index, _)| (self.nodes[index.at()].name.clone(), "was not armed in time".to_owned()))
+                .map(|(index, _)| {
+                    (self.nodes[index.at()].name.clone(), "was not armed in time".to_owned())
+                })
                 .collect();
             self.take_back(words::group(&late), false);
         }
@@ -431,8 +445,10 @@ impl Conductor {
         if run.all(|node| node.answer == Answer::Ready) && now.ns <= run.t0_fleet_ns {
             run.step = Step::Running;
             let indexes: Vec<NodeIndex> = run.nodes.keys().copied().collect();
-            let amount = run.nodes.values().next().map(|node| (node.plan.amount, node.plan.ramp_ns));
-            if let Some((iofleet_shared::work::Amount::Time { duration_ns, .. }, ramp_ns)) = amount {
+            let amount =
+                run.nodes.values().next().map(|node| (node.plan.amount, node.plan.ramp_ns));
+            if let Some((iofleet_shared::work::Amount::Time { duration_ns, .. }, ramp_ns)) = amount
+            {
                 run.planned_end_ns = Some(run.t0_fleet_ns + ramp_ns + duration_ns);
             }
             for index in indexes {
@@ -445,7 +461,10 @@ impl Conductor {
                 .iter()
                 .filter(|(_, node)| node.answer != Answer::Ready)
                 .map(|(index, _)| {
-                    (self.nodes[index.at()].name.clone(), "was not ready in time for the start".to_owned())
+                    (
+                        self.nodes[index.at()].name.clone(),
+                        "was not ready in time for the start".to_owned(),
+                    )
                 })
                 .collect();
             self.take_back(words::group(&late), true);
@@ -549,7 +568,9 @@ impl Conductor {
         self.emit(RunEvent::PointEnded(Box::new(outcome)));
         if interrupted {
             self.clean(now.ns);
-        } else if fault && self.config.plan.points[index as usize].spec.params.on_fault == OnFault::Abort {
+        } else if fault
+            && self.config.plan.points[index as usize].spec.params.on_fault == OnFault::Abort
+        {
             let rest = self.config.plan.points.len();
             for later in index + 1..u32::try_from(rest).unwrap_or(u32::MAX) {
                 let why = "an earlier point lost a worker, and `on_fault` is \"abort\"".to_owned();

@@ -87,10 +87,7 @@ pub fn percentile_ns(latency: &Latency, per_10_000: u16) -> Option<u64> {
 
 /// The highest value that falls into a bucket.
 fn highest_ns(bucket: Bucket) -> u64 {
-    let next = Bucket {
-        index: bucket.index.saturating_add(1),
-        count: 0,
-    };
+    let next = Bucket { index: bucket.index.saturating_add(1), count: 0 };
     next.low_ns().saturating_sub(1)
 }
 

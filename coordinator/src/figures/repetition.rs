@@ -65,10 +65,7 @@ pub fn repetition(values: &[f64]) -> Option<Repetition> {
     }
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
-    let squares = values
-        .iter()
-        .map(|value| (value - mean).powi(2))
-        .sum::<f64>();
+    let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
     let stddev = (values.len() > 1).then(|| (squares / (count - 1.0)).sqrt());
     Some(Repetition {
         n: values.len() as u64,
@@ -83,18 +80,15 @@ pub fn repetition(values: &[f64]) -> Option<Repetition> {
 /// Student's t, 97.5 % quantile: by table, and beyond it by the first terms of its expansion about
 /// the normal distribution's (off by less than 10⁻⁶ there).
 fn t_975(freedom: usize) -> f64 {
-    freedom
-        .checked_sub(1)
-        .and_then(|place| T_975.get(place).copied())
-        .unwrap_or_else(|| {
-            let (z, n) = (Z_975, freedom.max(1) as f64);
-            let z3 = z.powi(3);
-            let z5 = z.powi(5);
-            let z7 = z.powi(7);
-            z + (z3 + z) / (4.0 * n)
-                + (5.0 * z5 + 16.0 * z3 + 3.0 * z) / (96.0 * n * n)
-                + (3.0 * z7 + 19.0 * z5 + 17.0 * z3 - 15.0 * z) / (384.0 * n.powi(3))
-        })
+    freedom.checked_sub(1).and_then(|place| T_975.get(place).copied()).unwrap_or_else(|| {
+        let (z, n) = (Z_975, freedom.max(1) as f64);
+        let z3 = z.powi(3);
+        let z5 = z.powi(5);
+        let z7 = z.powi(7);
+        z + (z3 + z) / (4.0 * n)
+            + (5.0 * z5 + 16.0 * z3 + 3.0 * z) / (96.0 * n * n)
+            + (3.0 * z7 + 19.0 * z5 + 17.0 * z3 - 15.0 * z) / (384.0 * n.powi(3))
+    })
 }
 
 #[cfg(test)]
@@ -105,10 +99,7 @@ mod tests {
     fn five_values_by_hand() {
         // Mean 12, squares 16 + 4 + 0 + 4 + 16 = 40, stddev √10, t(4) = 2.776445.
         let five = repetition(&[8.0, 10.0, 12.0, 14.0, 16.0]).unwrap();
-        assert_eq!(
-            (five.n, five.mean, five.min, five.max),
-            (5, 12.0, 8.0, 16.0)
-        );
+        assert_eq!((five.n, five.mean, five.min, five.max), (5, 12.0, 8.0, 16.0));
         assert!((five.stddev.unwrap() - 10_f64.sqrt()).abs() < 1e-12);
         assert!((five.ci95.unwrap() - 2.776_445_105 * 2_f64.sqrt()).abs() < 1e-8);
     }
@@ -116,10 +107,7 @@ mod tests {
     #[test]
     fn a_single_value_has_no_spread_and_none_has_nothing() {
         let one = repetition(&[7.0]).unwrap();
-        assert_eq!(
-            (one.n, one.mean, one.stddev, one.ci95),
-            (1, 7.0, None, None)
-        );
+        assert_eq!((one.n, one.mean, one.stddev, one.ci95), (1, 7.0, None, None));
         assert_eq!(repetition(&[]), None);
     }
 

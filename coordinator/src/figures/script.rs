@@ -33,17 +33,12 @@ pub(crate) fn spread(ops: &[Op]) -> Vec<Tick> {
     let mut ticks = Vec::new();
     for op in ops {
         let Some(bytes) = op.bytes else { continue };
-        let (issue, done) = (
-            u64::try_from(op.issue_ns).unwrap(),
-            u64::try_from(op.done_ns).unwrap(),
-        );
+        let (issue, done) =
+            (u64::try_from(op.issue_ns).unwrap(), u64::try_from(op.done_ns).unwrap());
         let (first, last) = (issue / TICK_NS, (done.max(issue + 1) - 1) / TICK_NS);
         let length = u128::from((done - issue).max(1));
         let (mut bytes_left, mut ops_left) = (bytes * BYTE_UNITS, OP_UNITS);
-        ticks.resize(
-            ticks.len().max(usize::try_from(last).unwrap() + 1),
-            Tick::default(),
-        );
+        ticks.resize(ticks.len().max(usize::try_from(last).unwrap() + 1), Tick::default());
         for tick in first..=last {
             let inside = done.min((tick + 1) * TICK_NS) - issue.max(tick * TICK_NS);
             let share = |whole: u64| u64::try_from(u128::from(whole) * u128::from(inside) / length);
@@ -53,11 +48,7 @@ pub(crate) fn spread(ops: &[Op]) -> Vec<Tick> {
             }
             bytes_left -= b;
             ops_left -= o;
-            ticks[usize::try_from(tick).unwrap()].merge(Tick {
-                bytes: b,
-                ops: o,
-                busy_ns: inside,
-            });
+            ticks[usize::try_from(tick).unwrap()].merge(Tick { bytes: b, ops: o, busy_ns: inside });
         }
     }
     ticks

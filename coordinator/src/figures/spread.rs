@@ -18,29 +18,20 @@ impl Payload {
     /// From the units of ticks.
     #[must_use]
     pub fn of_units(bytes: u128, ops: u128) -> Self {
-        Self {
-            bytes: bytes as f64 / BYTE_UNITS as f64,
-            ops: ops as f64 / OP_UNITS as f64,
-        }
+        Self { bytes: bytes as f64 / BYTE_UNITS as f64, ops: ops as f64 / OP_UNITS as f64 }
     }
 
     /// Per second, over a time in ns.
     #[must_use]
     pub fn per(self, ns: u64) -> Self {
         let seconds = ns as f64 / 1e9;
-        Self {
-            bytes: self.bytes / seconds,
-            ops: self.ops / seconds,
-        }
+        Self { bytes: self.bytes / seconds, ops: self.ops / seconds }
     }
 
     /// The sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
-        Self {
-            bytes: self.bytes + other.bytes,
-            ops: self.ops + other.ops,
-        }
+        Self { bytes: self.bytes + other.bytes, ops: self.ops + other.ops }
     }
 }
 
@@ -91,10 +82,7 @@ impl<'a> Spread<'a> {
             (low, high) = (start, end);
         }
         let inside = high.min(to_ns).saturating_sub(low.max(from_ns)).max(0);
-        (
-            u128::from(inside.unsigned_abs()),
-            u128::from(high.abs_diff(low)).max(1),
-        )
+        (u128::from(inside.unsigned_abs()), u128::from(high.abs_diff(low)).max(1))
     }
 }
 
@@ -105,11 +93,7 @@ mod tests {
     fn ticks(bytes: &[u64]) -> Vec<Tick> {
         bytes
             .iter()
-            .map(|bytes| Tick {
-                bytes: bytes * BYTE_UNITS,
-                ops: OP_UNITS,
-                busy_ns: 0,
-            })
+            .map(|bytes| Tick { bytes: bytes * BYTE_UNITS, ops: OP_UNITS, busy_ns: 0 })
             .collect()
     }
 

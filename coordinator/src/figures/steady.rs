@@ -16,6 +16,7 @@ const ROUND_NS_MIN: u64 = 1_000_000_000;
 /// What the last five rounds of the measured phase say.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
 pub struct Steady {
     /// Both limits hold.
     pub steady: bool,
@@ -71,10 +72,7 @@ fn shape(values: &[f64]) -> Option<(f64, f64)> {
         covariance += x * (value - mean);
         variance += x * x;
     }
-    Some((
-        (greatest - least) / mean,
-        covariance / variance * (count - 1.0) / mean,
-    ))
+    Some(((greatest - least) / mean, covariance / variance * (count - 1.0) / mean))
 }
 
 #[cfg(test)]
@@ -88,10 +86,7 @@ mod tests {
         per_second
             .iter()
             .flat_map(|bytes| {
-                let tick = Tick {
-                    bytes: bytes / 100 * BYTE_UNITS,
-                    ..Tick::default()
-                };
+                let tick = Tick { bytes: bytes / 100 * BYTE_UNITS, ..Tick::default() };
                 std::iter::repeat_n(tick, 100)
             })
             .collect()
@@ -114,10 +109,7 @@ mod tests {
     fn only_the_last_five_rounds_count() {
         let verdict = judge(&[100, 200, 300, 1_000, 1_000, 1_000, 1_000, 1_000]).unwrap();
         assert_eq!((verdict.rounds, verdict.round_s), (8, 1.0));
-        assert_eq!(
-            (verdict.steady, verdict.spread, verdict.slope),
-            (true, 0.0, 0.0)
-        );
+        assert_eq!((verdict.steady, verdict.spread, verdict.slope), (true, 0.0, 0.0));
     }
 
     #[test]

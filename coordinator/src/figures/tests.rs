@@ -18,11 +18,7 @@ fn figures_of(threads: &[Vec<Op>], ramp_ms: i64) -> Figures {
 fn figures_with(threads: &[Vec<Op>], own: &[ThreadTimes], ramp_ms: i64) -> Figures {
     let ticks = spread(&threads.concat());
     let ramp_ns = u64::try_from(ramp_ms * MS).unwrap();
-    compute(&FigureInput {
-        threads: own,
-        ticks: &ticks,
-        ramp_ns,
-    })
+    compute(&FigureInput { threads: own, ticks: &ticks, ramp_ns })
 }
 
 fn close(figure: Option<f64>, expected: f64) -> bool {
@@ -43,33 +39,18 @@ fn five_figures_of_a_late_thread_across_both_edges() {
     let figures = figures_of(&late_thread(), 0);
     let window = figures.window.unwrap();
     // [45, 310] snaps inwards to [50, 310].
-    assert_eq!(
-        (window.begin_ns(), window.length_ns()),
-        (50_000_000, 260_000_000)
-    );
+    assert_eq!((window.begin_ns(), window.length_ns()), (50_000_000, 260_000_000));
     // Thread 0: 0.5 + 1 + 1 operations. Thread 1: 0.95 + 1 + 0.65.
     assert_eq!(window.payload.bytes, 2_500.0 + 5_200.0);
     assert!((window.payload.ops - (2.5 + 2.6)).abs() < 1e-8);
-    let Five {
-        common,
-        span,
-        thread_sum,
-        first_done,
-        last_done,
-    } = figures.bandwidth;
+    let Five { common, span, thread_sum, first_done, last_done } = figures.bandwidth;
     assert!(close(common, 7_700.0 / 0.26));
     assert!(close(span, 9_000.0 / 0.345));
     assert!(close(thread_sum, 3_000.0 / 0.31 + 6_000.0 / 0.3));
     // Up to 310 ms: thread 0 whole, thread 1 two and 0.65 operations.
     assert!(close(first_done, 8_300.0 / 0.31));
     assert!(close(last_done, 9_000.0 / 0.31));
-    let Five {
-        common,
-        span,
-        thread_sum,
-        first_done,
-        last_done,
-    } = figures.iops;
+    let Five { common, span, thread_sum, first_done, last_done } = figures.iops;
     // The share of an operation in a tick is rounded to 1/2^32.
     assert!((common.unwrap() - 5.1 / 0.26).abs() < 1e-6);
     assert!(close(span, 6.0 / 0.345));
@@ -102,15 +83,9 @@ fn warm_up_is_in_no_figure() {
     // Completed after 100 ms: 3 x 1000 and 1 x 4000, whole.
     assert!(close(figures.bandwidth.span, 7_000.0 / 0.3));
     assert!(close(figures.bandwidth.last_done, 7_000.0 / 0.3));
-    assert!(close(
-        figures.bandwidth.thread_sum,
-        3_000.0 / 0.3 + 4_000.0 / 0.21
-    ));
+    assert!(close(figures.bandwidth.thread_sum, 3_000.0 / 0.3 + 4_000.0 / 0.21));
     let window = figures.window.unwrap();
-    assert_eq!(
-        (window.begin_ns(), window.length_ns()),
-        (100_000_000, 210_000_000)
-    );
+    assert_eq!((window.begin_ns(), window.length_ns()), (100_000_000, 210_000_000));
     // By share: half of the operation that crosses 100 ms, 1, and 70/160; 210/250 of 4000.
     assert_eq!(window.payload.bytes, 500.0 + 1_000.0 + 437.5 + 3_360.0);
     assert!(close(figures.bandwidth.first_done, 5_297.5 / 0.21));
@@ -132,34 +107,24 @@ fn a_thread_that_ended_in_the_warm_up_leaves_no_window() {
 #[test]
 fn a_staggered_fleet_headlines_span_while_thread_sum_exceeds_it() {
     // Four threads one after the other: 1000 bytes in 100 ms each, 10 kB/s in truth.
-    let threads: Vec<Vec<Op>> = (0..4)
-        .map(|n| ops_ms(&[(n * 100, n * 100 + 100)], 1_000))
-        .collect();
+    let threads: Vec<Vec<Op>> =
+        (0..4).map(|n| ops_ms(&[(n * 100, n * 100 + 100)], 1_000)).collect();
     let figures = figures_of(&threads, 0);
     assert!(close(figures.bandwidth.span, 10_000.0));
     assert!(close(figures.bandwidth.thread_sum, 40_000.0));
     assert!(close(figures.bandwidth.last_done, 40_000.0));
     assert!(close(figures.bandwidth.first_done, 10_000.0));
-    assert_eq!(
-        (figures.bandwidth.common, figures.overlap),
-        (None, Some(0.0))
-    );
+    assert_eq!((figures.bandwidth.common, figures.overlap), (None, Some(0.0)));
     assert!(figures.ordered());
 }
 
 #[test]
 fn threads_that_run_together_headline_common() {
-    let threads = [
-        ops_ms(&[(0, 200), (200, 400)], 500),
-        ops_ms(&[(3, 203), (203, 398)], 500),
-    ];
+    let threads = [ops_ms(&[(0, 200), (200, 400)], 500), ops_ms(&[(3, 203), (203, 398)], 500)];
     let figures = figures_of(&threads, 0);
     assert!(close(figures.overlap, 395.0 / 400.0));
     assert_eq!(headline(&figures, Durability::Each), Some(Headline::Common));
-    assert_eq!(
-        headline(&figures, Durability::Never),
-        Some(Headline::Common)
-    );
+    assert_eq!(headline(&figures, Durability::Never), Some(Headline::Common));
     assert_eq!(headline(&figures, Durability::AtEnd), Some(Headline::Span));
 }
 
@@ -198,39 +163,24 @@ fn a_thread_with_work_and_no_completion_leaves_no_window() {
     assert!(close(stuck.bandwidth.span, 2_500.0));
     // Without work it is in no figure.
     own[1] = ThreadTimes::default();
-    assert!(close(
-        figures_with(&threads, &own, 0).bandwidth.common,
-        2_500.0
-    ));
+    assert!(close(figures_with(&threads, &own, 0).bandwidth.common, 2_500.0));
 }
 
 #[test]
 fn busy_share_is_service_over_threads_times_window() {
     // One thread busy all the time, one for 60 of each 100 ms.
-    let threads = [
-        ops_ms(&[(0, 400)], 1_000),
-        ops_ms(&[(0, 60), (100, 160), (200, 260), (300, 400)], 1_000),
-    ];
+    let threads =
+        [ops_ms(&[(0, 400)], 1_000), ops_ms(&[(0, 60), (100, 160), (200, 260), (300, 400)], 1_000)];
     let figures = figures_of(&threads, 0);
-    assert_eq!(
-        figures.busy_share,
-        Some((400.0 + 60.0 * 3.0 + 100.0) / 800.0)
-    );
+    assert_eq!(figures.busy_share, Some((400.0 + 60.0 * 3.0 + 100.0) / 800.0));
 }
 
 #[test]
 fn nothing_measured_is_none_not_zero() {
     assert_eq!(figures_of(&[], 0), Figures::default());
-    let failed = [vec![Op {
-        issue_ns: 0,
-        done_ns: 5 * MS,
-        bytes: None,
-    }]];
+    let failed = [vec![Op { issue_ns: 0, done_ns: 5 * MS, bytes: None }]];
     let figures = figures_of(&failed, 0);
-    assert_eq!(
-        (figures.bandwidth, figures.iops),
-        (Five::default(), Five::default())
-    );
+    assert_eq!((figures.bandwidth, figures.iops), (Five::default(), Five::default()));
     assert_eq!(headline(&figures, Durability::Each), None);
 }
 
@@ -255,11 +205,7 @@ fn any_thread() -> impl Strategy<Value = Vec<Op>> {
             .map(|(pause, service, bytes)| {
                 let issue_ns = now + pause;
                 now = issue_ns + service;
-                Op {
-                    issue_ns,
-                    done_ns: now,
-                    bytes: Some(bytes),
-                }
+                Op { issue_ns, done_ns: now, bytes: Some(bytes) }
             })
             .collect()
     })

@@ -28,20 +28,14 @@ pub fn init(dir: &Path, validity: &Validity) -> Result<Vec<PathBuf>, KeyError> {
     let files = [
         (AUTHORITY_FILE, &keys.authority.certificate),
         (AUTHORITY_KEY_FILE, &keys.authority.key),
-        (
-            Role::Coordinator.certificate_file(),
-            &keys.coordinator.certificate,
-        ),
+        (Role::Coordinator.certificate_file(), &keys.coordinator.certificate),
         (Role::Coordinator.key_file(), &keys.coordinator.key),
         (Role::Worker.certificate_file(), &keys.worker.certificate),
         (Role::Worker.key_file(), &keys.worker.key),
     ]
     .map(|(name, text)| (dir.join(name), text));
     prepare(dir)?;
-    if let Some((path, _)) = files
-        .iter()
-        .find(|(path, _)| path.symlink_metadata().is_ok())
-    {
+    if let Some((path, _)) = files.iter().find(|(path, _)| path.symlink_metadata().is_ok()) {
         return Err(KeyError::Exists { path: path.clone() });
     }
     let mut written = Vec::new();
@@ -114,59 +108,32 @@ pub fn show(dir: &Path) -> Result<Vec<KeyFacts>, KeyError> {
             Err(source) => return Err(KeyError::Read { path, source }),
         }
     }
-    if found.is_empty() {
-        Err(KeyError::None {
-            dir: dir.to_owned(),
-        })
-    } else {
-        Ok(found)
-    }
+    if found.is_empty() { Err(KeyError::None { dir: dir.to_owned() }) } else { Ok(found) }
 }
 
 /// Makes the directory, or sees to it that an old one is ours alone to write.
 fn prepare(dir: &Path) -> Result<(), KeyError> {
-    let failed = |source| KeyError::Write {
-        path: dir.to_owned(),
-        source,
-    };
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(dir)
-        .map_err(failed)?;
+    let failed = |source| KeyError::Write { path: dir.to_owned(), source };
+    DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed)?;
     let mode = fs::metadata(dir).map_err(failed)?.permissions().mode() & 0o7777;
     if mode & 0o022 == 0 {
         Ok(())
     } else {
-        Err(KeyError::OpenDirectory {
-            path: dir.to_owned(),
-            mode,
-        })
+        Err(KeyError::OpenDirectory { path: dir.to_owned(), mode })
     }
 }
 
 fn create(path: &Path, text: &str) -> Result<(), KeyError> {
     let failed = |source: io::Error| {
         if source.kind() == io::ErrorKind::AlreadyExists {
-            KeyError::Exists {
-                path: path.to_owned(),
-            }
+            KeyError::Exists { path: path.to_owned() }
         } else {
-            KeyError::Write {
-                path: path.to_owned(),
-                source,
-            }
+            KeyError::Write { path: path.to_owned(), source }
         }
     };
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
-        .map_err(failed)?;
-    let written = file
-        .write_all(text.as_bytes())
-        .and_then(|()| file.sync_all());
+    let mut file =
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
+    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
     written.map_err(|source| {
         // Half a key is of no use, and would stand in the way of the next try.
         let _ = fs::remove_file(path);
@@ -190,9 +157,7 @@ fn inspect(dir: &Path, path: PathBuf, pem: &str, role: Option<Role>) -> KeyFacts
         }
     };
     let problem = match role {
-        Some(role) => Identity::load(dir, role)
-            .err()
-            .map(|error| error.to_string()),
+        Some(role) => Identity::load(dir, role).err().map(|error| error.to_string()),
         None => authority_problem(&facts, clock::wall()),
     };
     let role = match (facts.authority, facts.role) {
@@ -262,10 +227,7 @@ mod tests {
         let before: Vec<_> = files.iter().map(|file| fs::read(file).unwrap()).collect();
         fs::remove_file(&files[0]).unwrap();
         let error = init(&dir, &validity()).unwrap_err();
-        assert!(
-            matches!(&error, KeyError::Exists { path } if *path == files[1]),
-            "{error}"
-        );
+        assert!(matches!(&error, KeyError::Exists { path } if *path == files[1]), "{error}");
         assert!(!files[0].exists());
         assert_eq!(fs::read(&files[5]).unwrap(), before[5]);
     }
@@ -275,10 +237,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let elsewhere = dir.path().join("elsewhere");
         std::os::unix::fs::symlink(&elsewhere, dir.path().join("worker.key")).unwrap();
-        assert!(matches!(
-            init(dir.path(), &validity()),
-            Err(KeyError::Exists { .. })
-        ));
+        assert!(matches!(init(dir.path(), &validity()), Err(KeyError::Exists { .. })));
         assert!(!elsewhere.exists());
     }
 
@@ -287,10 +246,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o770)).unwrap();
         let text = init(dir.path(), &validity()).unwrap_err().to_string();
-        assert!(
-            text.contains("mode 0770") && text.contains("chmod 700"),
-            "{text}"
-        );
+        assert!(text.contains("mode 0770") && text.contains("chmod 700"), "{text}");
     }
 
     #[test]
@@ -302,40 +258,17 @@ mod tests {
         let roles: Vec<_> = facts.iter().map(|facts| facts.role).collect();
         let members = [Role::Coordinator, Role::Worker].map(KeyRole::Member);
         assert_eq!(roles, [KeyRole::Authority, members[0], members[1]]);
-        assert!(
-            facts.iter().all(|facts| facts.problem.is_none()),
-            "{facts:?}"
-        );
-        assert!(
-            facts
-                .iter()
-                .all(|facts| facts.fingerprint.len() == 32 * 3 - 1)
-        );
+        assert!(facts.iter().all(|facts| facts.problem.is_none()), "{facts:?}");
+        assert!(facts.iter().all(|facts| facts.fingerprint.len() == 32 * 3 - 1));
 
         let other = tempfile::tempdir().unwrap();
         init(other.path(), &validity()).unwrap();
-        fs::copy(
-            other.path().join("worker.pem"),
-            dir.path().join("worker.pem"),
-        )
-        .unwrap();
+        fs::copy(other.path().join("worker.pem"), dir.path().join("worker.pem")).unwrap();
         fs::remove_file(dir.path().join("coordinator.key")).unwrap();
         let facts = show(dir.path()).unwrap();
         assert!(facts[0].problem.is_none());
-        assert!(
-            facts[1]
-                .problem
-                .as_ref()
-                .unwrap()
-                .contains("coordinator.key")
-        );
-        assert!(
-            facts[2]
-                .problem
-                .as_ref()
-                .unwrap()
-                .contains("foreign authority")
-        );
+        assert!(facts[1].problem.as_ref().unwrap().contains("coordinator.key"));
+        assert!(facts[2].problem.as_ref().unwrap().contains("foreign authority"));
     }
 
     #[test]
@@ -348,11 +281,7 @@ mod tests {
             authority_until: now + DAY,
         };
         init(&dir.path().join("old"), &old).unwrap();
-        let text = show(&dir.path().join("old"))
-            .unwrap()
-            .remove(2)
-            .problem
-            .unwrap();
+        let text = show(&dir.path().join("old")).unwrap().remove(2).problem.unwrap();
         assert!(text.contains("has expired (valid until"), "{text}");
         let young = Validity {
             not_before: now + DAY,
@@ -360,11 +289,7 @@ mod tests {
             authority_until: now + DAY * 2,
         };
         init(&dir.path().join("young"), &young).unwrap();
-        let text = show(&dir.path().join("young"))
-            .unwrap()
-            .remove(1)
-            .problem
-            .unwrap();
+        let text = show(&dir.path().join("young")).unwrap().remove(1).problem.unwrap();
         assert!(text.contains("is not valid yet (valid from"), "{text}");
     }
 

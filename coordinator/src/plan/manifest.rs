@@ -73,10 +73,7 @@ impl Manifest {
 
     /// Shared files that were made and not removed.
     pub(super) fn shared_files(&self) -> impl Iterator<Item = String> {
-        self.files
-            .keys()
-            .filter(|file| file.starts_with(SHARED_PREFIX))
-            .cloned()
+        self.files.keys().filter(|file| file.starts_with(SHARED_PREFIX)).cloned()
     }
 
     /// What of a file's range can be read in whole blocks; `all` of it must be readable when asked
@@ -90,19 +87,12 @@ impl Manifest {
     ) -> Result<Vec<Extent>, String> {
         let nothing = FileCoverage::default();
         let coverage = self.files.get(file).unwrap_or(&nothing);
-        let inside: Vec<Extent> = coverage
-            .ranges
-            .iter()
-            .filter_map(|written| overlap(*written, range))
-            .collect();
+        let inside: Vec<Extent> =
+            coverage.ranges.iter().filter_map(|written| overlap(*written, range)).collect();
         if inside == [range] {
             return Ok(inside);
         }
-        if coverage
-            .scattered
-            .iter()
-            .any(|blocks| overlap(*blocks, range).is_some())
-        {
+        if coverage.scattered.iter().any(|blocks| overlap(*blocks, range).is_some()) {
             return Err(format!(
                 "{file}: the blocks that were written lie too scattered to list: write with \
                  `sequential` or `random-once`, or in larger blocks"
@@ -117,10 +107,8 @@ impl Manifest {
                 format_size(range.length)
             ));
         }
-        let blocks: Vec<Extent> = inside
-            .iter()
-            .filter_map(|extent| whole_blocks(*extent, block_bytes))
-            .collect();
+        let blocks: Vec<Extent> =
+            inside.iter().filter_map(|extent| whole_blocks(*extent, block_bytes)).collect();
         if blocks.is_empty() {
             return Err(format!(
                 "{file}: there is no block to read, since nothing was written between offsets {} \
@@ -144,19 +132,13 @@ impl Manifest {
 fn whole_blocks(extent: Extent, block_bytes: u64) -> Option<Extent> {
     let start = extent.offset.checked_next_multiple_of(block_bytes)?;
     let end = (extent.offset + extent.length) / block_bytes * block_bytes;
-    (start < end).then(|| Extent {
-        offset: start,
-        length: end - start,
-    })
+    (start < end).then(|| Extent { offset: start, length: end - start })
 }
 
 fn overlap(left: Extent, right: Extent) -> Option<Extent> {
     let start = left.offset.max(right.offset);
     let end = (left.offset + left.length).min(right.offset + right.length);
-    (start < end).then(|| Extent {
-        offset: start,
-        length: end - start,
-    })
+    (start < end).then(|| Extent { offset: start, length: end - start })
 }
 
 /// Adds extents and joins those that touch.
@@ -188,19 +170,10 @@ mod tests {
 
     fn with(ranges: &[(u64, u64)], scattered: &[(u64, u64)]) -> Manifest {
         let mut coverage = FileCoverage::default();
-        add(
-            &mut coverage.ranges,
-            ranges
-                .iter()
-                .map(|(offset, length)| extent(*offset, *length)),
-        );
-        let blocks = scattered
-            .iter()
-            .map(|(offset, length)| extent(*offset, *length));
+        add(&mut coverage.ranges, ranges.iter().map(|(offset, length)| extent(*offset, *length)));
+        let blocks = scattered.iter().map(|(offset, length)| extent(*offset, *length));
         add(&mut coverage.scattered, blocks);
-        Manifest {
-            files: [("f".to_owned(), coverage)].into(),
-        }
+        Manifest { files: [("f".to_owned(), coverage)].into() }
     }
 
     #[test]
@@ -215,10 +188,7 @@ mod tests {
              duration, or the read a duration"
         );
         assert!(
-            manifest
-                .readable("g", extent(0, 1), 1, true)
-                .unwrap_err()
-                .starts_with("g: only 0 B")
+            manifest.readable("g", extent(0, 1), 1, true).unwrap_err().starts_with("g: only 0 B")
         );
     }
 
@@ -239,15 +209,9 @@ mod tests {
     #[test]
     fn scattered_blocks_count_only_where_all_is_covered_anyway() {
         let manifest = with(&[(0, 8)], &[(0, 16)]);
-        assert_eq!(
-            manifest.readable("f", extent(0, 8), 4, true),
-            Ok(vec![extent(0, 8)])
-        );
+        assert_eq!(manifest.readable("f", extent(0, 8), 4, true), Ok(vec![extent(0, 8)]));
         let error = manifest.readable("f", extent(0, 16), 4, false).unwrap_err();
-        assert!(
-            error.starts_with("f: the blocks that were written lie too scattered"),
-            "{error}"
-        );
+        assert!(error.starts_with("f: the blocks that were written lie too scattered"), "{error}");
     }
 
     #[test]
@@ -255,13 +219,8 @@ mod tests {
         let pieces = EXTENTS_PER_THREAD_MAX as u64 + 1;
         let ranges: Vec<_> = (0..pieces).map(|piece| (piece * 2, 1)).collect();
         let manifest = with(&ranges, &[]);
-        let error = manifest
-            .readable("f", extent(0, pieces * 2), 1, false)
-            .unwrap_err();
-        assert!(
-            error.starts_with("f: what was written lies in 4097 pieces"),
-            "{error}"
-        );
+        let error = manifest.readable("f", extent(0, pieces * 2), 1, false).unwrap_err();
+        assert!(error.starts_with("f: what was written lies in 4097 pieces"), "{error}");
     }
 
     proptest! {

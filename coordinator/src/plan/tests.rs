@@ -12,23 +12,13 @@ use crate::scenario::{Context, Source, load};
 const MIB: u64 = 1 << 20;
 
 pub(crate) fn scenario(text: &str) -> Scenario {
-    let source = Source {
-        name: "test.toml".to_owned(),
-        text: text.to_owned(),
-    };
-    let context = Context {
-        local: true,
-        workers_flag: None,
-    };
+    let source = Source { name: "test.toml".to_owned(), text: text.to_owned() };
+    let context = Context { local: true, workers_flag: None };
     load(&source, &[], &context).unwrap_or_else(|error| panic!("{:?}", error.lines()))
 }
 
 fn dir() -> DatasetDir {
-    DatasetDir {
-        path: "/t".to_owned(),
-        name: "d".to_owned(),
-        campaign: "c".to_owned(),
-    }
+    DatasetDir { path: "/t".to_owned(), name: "d".to_owned(), campaign: "c".to_owned() }
 }
 
 fn report(thread: u32, written: Written) -> ThreadReport {
@@ -57,10 +47,7 @@ fn report(thread: u32, written: Written) -> ThreadReport {
 /// All worker plans of a run in which every write does all of its share.
 pub(crate) fn run(plan: &Plan) -> Vec<Vec<WorkerPlan>> {
     let mut manifest = Manifest::default();
-    plan.points
-        .iter()
-        .map(|point| step(point, plan.nodes, &mut manifest, Written::All))
-        .collect()
+    plan.points.iter().map(|point| step(point, plan.nodes, &mut manifest, Written::All)).collect()
 }
 
 fn step(
@@ -70,21 +57,14 @@ fn step(
     written: Written,
 ) -> Vec<WorkerPlan> {
     let plans: Vec<WorkerPlan> = (0..nodes)
-        .filter_map(|node| {
-            point
-                .worker_plan(NodeIndex(node), dir(), manifest, 0)
-                .unwrap()
-        })
+        .filter_map(|node| point.worker_plan(NodeIndex(node), dir(), manifest, 0).unwrap())
         .collect();
     for plan in &plans {
         manifest.begin(plan);
     }
     for plan in &plans {
-        let reports: Vec<_> = plan
-            .threads
-            .iter()
-            .map(|thread| report(thread.thread, written.clone()))
-            .collect();
+        let reports: Vec<_> =
+            plan.threads.iter().map(|thread| report(thread.thread, written.clone())).collect();
         manifest.record(plan, &reports);
     }
     plans
@@ -104,13 +84,7 @@ fn threads_keep_their_node_and_file_through_a_ramp() {
             for thread in &worker.threads {
                 assert_eq!(thread.thread % 3, node.0);
                 assert_eq!(thread.file, format!("t{:05}", thread.thread));
-                assert_eq!(
-                    thread.extents,
-                    [Extent {
-                        offset: 0,
-                        length: 4 * MIB
-                    }]
-                );
+                assert_eq!(thread.extents, [Extent { offset: 0, length: 4 * MIB }]);
                 assert_eq!(thread.operations, 4);
                 seen += 1;
             }
@@ -122,10 +96,7 @@ fn threads_keep_their_node_and_file_through_a_ramp() {
     assert_eq!(plan.points[2].threads_on(NodeIndex(2)), 0);
     let standby = plan.points[2].worker_plan(NodeIndex(2), dir(), &Manifest::default(), 0);
     assert_eq!(standby, Ok(None));
-    assert_eq!(
-        plan.points[6].threads_of(NodeIndex(0)).collect::<Vec<_>>(),
-        [0, 3, 6]
-    );
+    assert_eq!(plan.points[6].threads_of(NodeIndex(0)).collect::<Vec<_>>(), [0, 3, 6]);
     assert_eq!(plan.points[6].bytes, Some(28 * MIB));
     assert_eq!(plan.points[6].ops, Some(28));
     assert_eq!((plan.space_bytes, plan.files), (28 * MIB, 7));
@@ -138,10 +109,7 @@ fn a_shared_file_is_dealt_by_blocks_and_made_anew() {
     );
     let plan = Plan::new(&scenario, 2).unwrap();
     let runs = run(&plan);
-    let files: Vec<&str> = runs
-        .iter()
-        .map(|plans| plans[0].threads[0].file.as_str())
-        .collect();
+    let files: Vec<&str> = runs.iter().map(|plans| plans[0].threads[0].file.as_str()).collect();
     assert_eq!(files, ["shared-0", "shared-0", "shared-1", "shared-1"]);
     assert!(runs[0][0].create && !runs[1][0].create);
     assert_eq!(runs[0][0].remove, Vec::<String>::new());
@@ -150,9 +118,7 @@ fn a_shared_file_is_dealt_by_blocks_and_made_anew() {
     // Ten blocks among four threads: 3, 3, 2, 2, and node 0 has threads 0 and 2.
     let of = |worker: &WorkerPlan| -> Vec<(u64, u64)> {
         let extents = worker.threads.iter().flat_map(|thread| &thread.extents);
-        extents
-            .map(|extent| (extent.offset / MIB, extent.length / MIB))
-            .collect()
+        extents.map(|extent| (extent.offset / MIB, extent.length / MIB)).collect()
     };
     assert_eq!(of(&runs[3][0]), [(0, 3), (6, 2)]);
     assert_eq!(of(&runs[3][1]), [(3, 3), (8, 2)]);
@@ -187,21 +153,11 @@ fn fresh_files_and_rewrites() {
     assert!(runs[0][0].create);
     assert!(runs[1][0].remove.is_empty() && !runs[1][0].create);
     let error = plan.points[1].worker_plan(NodeIndex(0), dir(), &Manifest::default(), 0);
-    assert!(
-        error
-            .unwrap_err()
-            .starts_with("t00000: there is nothing to rewrite")
-    );
+    assert!(error.unwrap_err().starts_with("t00000: there is nothing to rewrite"));
     // The retry is the same plan but for its number.
     let again = plan.points[0].worker_plan(NodeIndex(0), dir(), &Manifest::default(), 1);
     let again = again.unwrap().unwrap();
-    assert_eq!(
-        again.point,
-        PointId {
-            index: 0,
-            attempt: 1
-        }
-    );
+    assert_eq!(again.point, PointId { index: 0, attempt: 1 });
     assert_eq!(again.threads, runs[0][0].threads);
 }
 
@@ -212,10 +168,7 @@ fn reads_take_what_was_written() {
          [[stage]]\nop = \"write\"\nduration = \"1 s\"\n[[stage]]\nop = \"read\"\n",
     );
     let by_time = scenario("[workload]\nfile_size = \"8 MiB\"\nduration = \"1 s\"\n");
-    let written = Written::Ranges(vec![Extent {
-        offset: 0,
-        length: 3 * MIB,
-    }]);
+    let written = Written::Ranges(vec![Extent { offset: 0, length: 3 * MIB }]);
     for (scenario, fits) in [(by_size, false), (by_time, true)] {
         let plan = Plan::new(&scenario, 1).unwrap();
         let mut manifest = Manifest::default();
@@ -223,29 +176,16 @@ fn reads_take_what_was_written() {
         let read = plan.points[1].worker_plan(NodeIndex(0), dir(), &manifest, 0);
         if fits {
             let thread = &read.unwrap().unwrap().threads[0];
-            assert_eq!(
-                thread.extents,
-                [Extent {
-                    offset: 0,
-                    length: 3 * MIB
-                }]
-            );
+            assert_eq!(thread.extents, [Extent { offset: 0, length: 3 * MIB }]);
             assert_eq!(thread.operations, 3);
         } else {
             let error = read.unwrap_err();
-            assert!(
-                error.starts_with("t00000: only 3 MiB of 8 MiB was written"),
-                "{error}"
-            );
+            assert!(error.starts_with("t00000: only 3 MiB of 8 MiB was written"), "{error}");
         }
         // Nothing was written at all.
         let mut manifest = Manifest::default();
         step(&plan.points[0], 1, &mut manifest, Written::Nothing);
-        assert!(
-            plan.points[1]
-                .worker_plan(NodeIndex(0), dir(), &manifest, 0)
-                .is_err()
-        );
+        assert!(plan.points[1].worker_plan(NodeIndex(0), dir(), &manifest, 0).is_err());
     }
 }
 
@@ -282,9 +222,7 @@ fn what_a_worker_must_know_is_the_greatest() {
     assert_eq!((first.bytes, first.files), (48 * MIB, 6));
     let last = plan.target_spec(NodeIndex(3), dir());
     assert_eq!((last.threads, last.buffer_bytes), (1, 2 * MIB));
-    let alone = Plan::new(&scenario, 9)
-        .unwrap()
-        .target_spec(NodeIndex(8), dir());
+    let alone = Plan::new(&scenario, 9).unwrap().target_spec(NodeIndex(8), dir());
     assert!(!alone.direct && alone.threads == 0 && alone.buffer_bytes == 0);
 }
 
@@ -295,10 +233,7 @@ fn what_does_not_fit_the_fleet_is_refused() {
     let error = |nodes| Plan::new(&scenario, nodes).unwrap_err().to_string();
     assert_eq!(error(0), "a fleet of no nodes: name at least one worker");
     assert_eq!(error(5000), "5000 nodes, more than 4096");
-    assert_eq!(
-        error(66),
-        "stage `write`: 1000 threads on each of 66 nodes are more than 65536"
-    );
+    assert_eq!(error(66), "stage `write`: 1000 threads on each of 66 nodes are more than 65536");
     assert_eq!(Plan::new(&scenario, 65).unwrap().points[0].threads, 65_000);
     let shared = format!("{per_node}layout = \"shared-file\"\n").replace("1000", "2");
     let shared = self::scenario(&shared);
@@ -330,12 +265,8 @@ fn random_patterns_have_seeds_of_their_own() {
     let text = "[workload]\nfile_size = \"4 MiB\"\nthreads = 2\npattern = \"random-once\"\n";
     let runs = run(&Plan::new(&scenario(text), 1).unwrap());
     assert_eq!(runs[0][0].pattern, Pattern::RandomOnce);
-    let seeds: BTreeSet<u64> = runs
-        .iter()
-        .flatten()
-        .flat_map(|plan| &plan.threads)
-        .map(|thread| thread.seed)
-        .collect();
+    let seeds: BTreeSet<u64> =
+        runs.iter().flatten().flat_map(|plan| &plan.threads).map(|thread| thread.seed).collect();
     assert_eq!(seeds.len(), 4);
     let other = run(&Plan::new(&scenario(&format!("{text}seed = 2\n")), 1).unwrap());
     assert_ne!(other[0][0].threads[0].seed, runs[0][0].threads[0].seed);

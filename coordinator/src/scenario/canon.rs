@@ -84,9 +84,7 @@ fn singles(text: &mut String, file: &ScenarioFile, place: Place, fleet: &FleetCo
         };
         lines.extend(value.map(|value| format!("{} = {value}", key.name)));
     }
-    let header = place
-        .section()
-        .map_or_else(String::new, |name| format!("[{name}]"));
+    let header = place.section().map_or_else(String::new, |name| format!("[{name}]"));
     section(text, &header, &lines);
 }
 
@@ -102,10 +100,8 @@ fn workload(file: &ScenarioFile, drafts: &[Draft<'_>]) -> Vec<String> {
             !own.contains_key(&key.id) && check::has_effect(key, &draft.spec)
         };
         let per_node = |draft: &Draft<'_>| draft.view.get(KeyId::ThreadsPerNode).is_some();
-        let used = drafts
-            .iter()
-            .filter(takes)
-            .any(|draft| key.id != KeyId::Threads || !per_node(draft));
+        let used =
+            drafts.iter().filter(takes).any(|draft| key.id != KeyId::Threads || !per_node(draft));
         let value = match file.workload.get(&key.id) {
             Some(setting) => Some(setting.value.clone()),
             // A default beside threads_per_node would exclude it.
@@ -134,13 +130,11 @@ pub(super) fn id(points: &[PointSpec], fleet: &FleetConfig, target: &TargetConfi
     let mut text = String::new();
     canonical(&mut text, &meaning);
     let digest = Sha256::digest(text.as_bytes());
-    digest
-        .iter()
-        .fold(String::with_capacity(64), |mut hex, byte| {
-            // Writing to a string does not fail.
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        })
+    digest.iter().fold(String::with_capacity(64), |mut hex, byte| {
+        // Writing to a string does not fail.
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
 }
 
 fn point(point: &PointSpec) -> Json {

@@ -22,10 +22,7 @@ pub(super) fn stages(file: &ScenarioFile, names: &[String], problems: &mut Probl
             problems.push(Problem::new(text).and(&stage.origin, "here").right(help));
         }
         if names[..place].contains(&names[place]) {
-            let origin = stage
-                .settings
-                .get(&KeyId::StageName)
-                .map_or(&stage.origin, |s| &s.origin);
+            let origin = stage.settings.get(&KeyId::StageName).map_or(&stage.origin, |s| &s.origin);
             let text = format!("two stages are named `{}`", names[place]);
             problems.push(Problem::at(origin, "stage.name", text));
         }
@@ -59,10 +56,7 @@ pub(super) fn points(
     let mut start = 0;
     while start < drafts.len() {
         let group = drafts[start].spec.group;
-        let length = drafts[start..]
-            .iter()
-            .take_while(|draft| draft.spec.group == group)
-            .count();
+        let length = drafts[start..].iter().take_while(|draft| draft.spec.group == group).count();
         covered(&drafts[start..start + length], problems);
         start += length;
     }
@@ -84,11 +78,7 @@ fn one_kind_of_threads(view: &View<'_>, problems: &mut Problems) {
 
 /// A fault of two keys that do not go together, at the one that somebody wrote.
 fn pair(view: &View<'_>, first: KeyId, second: KeyId, text: String) -> Problem {
-    let written = if view.get(first).is_some() {
-        first
-    } else {
-        second
-    };
+    let written = if view.get(first).is_some() { first } else { second };
     // What nobody wrote belongs to the stage.
     let stage = view.stage_origin();
     let (here, there) = (view.origin(written), view.origin(second));
@@ -106,10 +96,7 @@ fn whole_blocks(draft: &Draft<'_>, problems: &mut Problems) {
         Size::from_bytes(block)
     );
     let below = Size::from_bytes(file / block * block);
-    let above = file
-        .div_ceil(block)
-        .checked_mul(block)
-        .map(Size::from_bytes);
+    let above = file.div_ceil(block).checked_mul(block).map(Size::from_bytes);
     let help = match above {
         Some(above) if below.bytes() > 0 => format!("the nearest are {below} and {above}"),
         Some(above) => format!("the nearest is {above}"),
@@ -126,10 +113,7 @@ fn whole_intervals(draft: &Draft<'_>, problems: &mut Problems) {
         let text = format!("ramp {ramp} is not a whole number of intervals of {interval}");
         problems.push(pair(&draft.view, KeyId::Ramp, KeyId::Interval, text));
     }
-    let length = params
-        .duration_ns
-        .unwrap_or(0)
-        .saturating_add(params.ramp_ns);
+    let length = params.duration_ns.unwrap_or(0).saturating_add(params.ramp_ns);
     if length / params.interval_ns > INTERVALS_MAX {
         let text = format!(
             "{} in intervals of {interval} are more than {INTERVALS_MAX} intervals",
@@ -157,11 +141,7 @@ fn shared_file(draft: &Draft<'_>, target: &TargetConfig, problems: &mut Problems
         };
         problems.push(pair(&draft.view, key, KeyId::FileSize, text));
     }
-    if target
-        .path
-        .as_ref()
-        .is_some_and(|path| path.contains("{node}"))
-    {
+    if target.path.as_ref().is_some_and(|path| path.contains("{node}")) {
         let text = "a shared file needs one directory for all nodes, but target.path has `{node}`";
         let origin = draft.view.origin(KeyId::Layout);
         problems.push(Problem::at(&origin, draft.view.path(KeyId::Layout), text));
@@ -189,27 +169,14 @@ fn effects(file: &ScenarioFile, drafts: &[Draft<'_>], problems: &mut Problems) {
             continue;
         };
         let taken = |draft: &&Draft<'_>| {
-            draft
-                .view
-                .get(id)
-                .is_some_and(|taken| std::ptr::eq(taken, setting))
+            draft.view.get(id).is_some_and(|taken| std::ptr::eq(taken, setting))
         };
         if drafts.iter().any(|draft| taken(&draft)) {
-            effect(
-                id,
-                "workload",
-                setting,
-                drafts.iter().filter(taken),
-                problems,
-            );
+            effect(id, "workload", setting, drafts.iter().filter(taken), problems);
             continue;
         }
         let name = Key::of(id).name;
-        let why = if swept {
-            "it is swept"
-        } else {
-            "every stage sets it"
-        };
+        let why = if swept { "it is swept" } else { "every stage sets it" };
         let text = format!("`{name}` has no effect here: {why}");
         let problem = Problem::at(&setting.origin, format!("workload.{name}"), text);
         problems.push(match sweep {

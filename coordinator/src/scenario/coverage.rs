@@ -95,10 +95,7 @@ pub(crate) fn check(pass: &[&PointSpec], count: impl Fn(Threads) -> u32) -> Resu
     for (at, point) in pass.iter().enumerate() {
         let threads = count(point.params.threads);
         if point.params.op == OpKind::Write && point.params.fresh {
-            let held = Held {
-                bytes: point.params.file_bytes,
-                filled: filled(point, threads),
-            };
+            let held = Held { bytes: point.params.file_bytes, filled: filled(point, threads) };
             match point.params.layout {
                 Layout::FilePerThread => own.set(threads, held),
                 Layout::SharedFile => shared = Some(held),
@@ -109,10 +106,7 @@ pub(crate) fn check(pass: &[&PointSpec], count: impl Fn(Threads) -> u32) -> Resu
         if point.params.op == OpKind::Write && filled(point, threads) == Filled::Whole {
             let rewrite = |held: Held| {
                 let all = point.params.file_bytes >= held.bytes;
-                Held {
-                    filled: if all { Filled::Whole } else { held.filled },
-                    ..held
-                }
+                Held { filled: if all { Filled::Whole } else { held.filled }, ..held }
             };
             match point.params.layout {
                 Layout::FilePerThread => own.change(threads, rewrite),
@@ -148,12 +142,7 @@ fn needs(
         OpKind::Write => ("rewrites", "rewrite"),
     };
     let fail = |key: KeyId, text: String, help: String| {
-        Err(Uncovered {
-            at: 0,
-            text: format!("stage `{stage}` {does} {text}"),
-            help,
-            key,
-        })
+        Err(Uncovered { at: 0, text: format!("stage `{stage}` {does} {text}"), help, key })
     };
     let mut found: Vec<Held> = Vec::new();
     match point.params.layout {
@@ -170,10 +159,8 @@ fn needs(
                     Threads::Fleet(_) => KeyId::Threads,
                     Threads::PerNode(_) => KeyId::ThreadsPerNode,
                 };
-                let text = format!(
-                    "the files of {threads} threads, but only {} were written",
-                    own.end()
-                );
+                let text =
+                    format!("the files of {threads} threads, but only {} were written", own.end());
                 let help = format!("{what} with as many threads as the write stage, or fewer");
                 return fail(key, text, help);
             }
@@ -181,11 +168,7 @@ fn needs(
         Layout::SharedFile => found.extend(shared),
     }
     if found.is_empty() {
-        let key = if what == "read" {
-            KeyId::Op
-        } else {
-            KeyId::Fresh
-        };
+        let key = if what == "read" { KeyId::Op } else { KeyId::Fresh };
         let text = "what no earlier stage wrote".to_owned();
         let help = "put a write stage of the same layout before it".to_owned();
         return fail(key, text, help);
@@ -194,11 +177,7 @@ fn needs(
     if let Some(held) = found.iter().find(|held| held.bytes < size) {
         let (wanted, there) = (Size::from_bytes(size), Size::from_bytes(held.bytes));
         let text = format!("{wanted} of a file of which only {there} were written");
-        return fail(
-            KeyId::FileSize,
-            text,
-            format!("set file_size to {there} at most"),
-        );
+        return fail(KeyId::FileSize, text, format!("set file_size to {there} at most"));
     }
     let by_size = point.params.duration_ns.is_none() && point.params.op == OpKind::Read;
     if by_size && found.iter().any(|held| held.filled == Filled::Gaps) {

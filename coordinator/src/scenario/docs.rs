@@ -28,14 +28,10 @@ pub fn json_schema() -> Json {
         sweep.insert(key.name.to_owned(), list);
     }
     properties.insert("sweep".to_owned(), object(sweep));
-    let mut stage = object(self::properties(|key| {
-        matches!(key.place, Place::Stage | Place::Workload)
-    }));
+    let mut stage =
+        object(self::properties(|key| matches!(key.place, Place::Stage | Place::Workload)));
     stage["required"] = json!(["op"]);
-    properties.insert(
-        "stage".to_owned(),
-        json!({ "type": "array", "items": stage }),
-    );
+    properties.insert("stage".to_owned(), json!({ "type": "array", "items": stage }));
     let mut schema = object(properties);
     schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
     schema["title"] = json!("Scenario of iofleet");
@@ -54,17 +50,9 @@ pub fn key_table() -> String {
                 format!("`{}`", key.path())
             }
         };
-        let flag = if key.flag {
-            format!("`--{}`", key.flag_name())
-        } else {
-            String::new()
-        };
+        let flag = if key.flag { format!("`--{}`", key.flag_name()) } else { String::new() };
         let legal = if let Kind::Choice(words) = key.kind {
-            words
-                .iter()
-                .map(|word| format!("`{word}`"))
-                .collect::<Vec<_>>()
-                .join(", ")
+            words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
         } else {
             key.legal()
         };
@@ -72,19 +60,13 @@ pub fn key_table() -> String {
             Some(default) => format!("`{default}`"),
             None => key.otherwise.to_owned(),
         };
-        text.push_str(&format!(
-            "| {path} | {flag} | {legal} | {default} | {} |\n",
-            key.help
-        ));
+        text.push_str(&format!("| {path} | {flag} | {legal} | {default} | {} |\n", key.help));
     }
     text
 }
 
 fn properties(wanted: impl Fn(&Key) -> bool) -> Map<String, Json> {
-    KEYS.iter()
-        .filter(|key| wanted(key))
-        .map(|key| (key.name.to_owned(), schema_of(key)))
-        .collect()
+    KEYS.iter().filter(|key| wanted(key)).map(|key| (key.name.to_owned(), schema_of(key))).collect()
 }
 
 fn object(properties: Map<String, Json>) -> Json {

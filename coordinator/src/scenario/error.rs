@@ -15,17 +15,11 @@ impl ScenarioError {
     /// One line for each fault: `ramp.toml:7: workload.block: …`.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
-        std::iter::once(&*self.first)
-            .chain(&self.others)
-            .map(ToString::to_string)
-            .collect()
+        std::iter::once(&*self.first).chain(&self.others).map(ToString::to_string).collect()
     }
 
     pub(super) fn one(problem: Problem) -> Self {
-        Self {
-            first: Box::new(problem),
-            others: Vec::new(),
-        }
+        Self { first: Box::new(problem), others: Vec::new() }
     }
 }
 
@@ -54,9 +48,7 @@ impl Diagnostic for ScenarioError {
         if self.others.is_empty() {
             return None;
         }
-        Some(Box::new(
-            self.others.iter().map(|problem| problem as &dyn Diagnostic),
-        ))
+        Some(Box::new(self.others.iter().map(|problem| problem as &dyn Diagnostic)))
     }
 }
 
@@ -104,10 +96,7 @@ impl Problem {
 
     /// A fault of the value of a key (`workload.block`).
     pub(super) fn at(origin: &Origin, key: impl Into<String>, text: impl Into<String>) -> Self {
-        let problem = Self {
-            key: Some(key.into()),
-            ..Self::new(text)
-        };
+        let problem = Self { key: Some(key.into()), ..Self::new(text) };
         problem.and(origin, "here")
     }
 
@@ -165,27 +154,25 @@ impl std::error::Error for Problem {}
 
 impl Diagnostic for Problem {
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.help
-            .as_ref()
-            .map(|help| Box::new(help) as Box<dyn fmt::Display>)
+        self.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {
         if self.labels.is_empty() {
             return None;
         }
-        self.source
-            .as_deref()
-            .map(|source| source as &dyn SourceCode)
+        self.source.as_deref().map(|source| source as &dyn SourceCode)
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
         if self.labels.is_empty() {
             return None;
         }
-        Some(Box::new(self.labels.iter().map(|(span, label)| {
-            LabeledSpan::new_with_span(Some(label.clone()), span.clone())
-        })))
+        Some(Box::new(
+            self.labels
+                .iter()
+                .map(|(span, label)| LabeledSpan::new_with_span(Some(label.clone()), span.clone())),
+        ))
     }
 }
 
@@ -199,18 +186,12 @@ pub(super) struct Problems {
 impl Problems {
     pub(super) fn new(name: &str, text: &str) -> Self {
         let source = NamedSource::new(name, text.to_owned()).with_language("toml");
-        Self {
-            source: Arc::new(source),
-            found: Vec::new(),
-        }
+        Self { source: Arc::new(source), found: Vec::new() }
     }
 
     /// Takes a fault, unless the same was taken before.
     pub(super) fn push(&mut self, problem: Problem) {
-        let problem = Problem {
-            source: Some(Arc::clone(&self.source)),
-            ..problem
-        };
+        let problem = Problem { source: Some(Arc::clone(&self.source)), ..problem };
         let same = |known: &Problem| known.text == problem.text && known.labels == problem.labels;
         if !self.found.iter().any(same) {
             self.found.push(problem);
@@ -227,14 +208,8 @@ impl Problems {
         let Self { source, found } = self;
         let mut found = found.into_iter();
         match found.next() {
-            None => Ok(Self {
-                source,
-                found: Vec::new(),
-            }),
-            Some(first) => Err(ScenarioError {
-                first: Box::new(first),
-                others: found.collect(),
-            }),
+            None => Ok(Self { source, found: Vec::new() }),
+            Some(first) => Err(ScenarioError { first: Box::new(first), others: found.collect() }),
         }
     }
 }

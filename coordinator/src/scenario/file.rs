@@ -82,10 +82,7 @@ impl ScenarioFile {
     /// Names of the stages: as written, else the operation, with a number where that is taken.
     pub(super) fn stage_names(&self) -> Vec<String> {
         let written = |stage: &StageFile| match stage.settings.get(&KeyId::StageName) {
-            Some(Setting {
-                value: Value::Text(name),
-                ..
-            }) => Some(name.clone()),
+            Some(Setting { value: Value::Text(name), .. }) => Some(name.clone()),
             _ => None,
         };
         let taken: Vec<String> = self.stages.iter().filter_map(written).collect();
@@ -98,10 +95,7 @@ impl ScenarioFile {
                 };
                 let free = |name: &String| !taken.contains(name) && !names.contains(name);
                 let numbered = (2..).map(|number: u64| format!("{op}-{number}"));
-                std::iter::once(op.clone())
-                    .chain(numbered)
-                    .find(free)
-                    .unwrap_or_default()
+                std::iter::once(op.clone()).chain(numbered).find(free).unwrap_or_default()
             });
             names.push(name);
         }
@@ -121,8 +115,7 @@ impl ScenarioFile {
             if place == Place::Sweep
                 && let Some(key) = keys::find(name, &[Place::Workload])
             {
-                self.sweep
-                    .extend(sweep(key, &path, item, &key_origin, problems));
+                self.sweep.extend(sweep(key, &path, item, &key_origin, problems));
                 continue;
             }
             let Some(key) = keys::find(name, &[place]) else {
@@ -130,11 +123,8 @@ impl ScenarioFile {
                 continue;
             };
             let setting = setting(key, &path, item, &key_origin, problems);
-            let settings = if place == Place::Workload {
-                &mut self.workload
-            } else {
-                &mut self.single
-            };
+            let settings =
+                if place == Place::Workload { &mut self.workload } else { &mut self.single };
             settings.extend(setting.map(|setting| (key.id, setting)));
         }
     }
@@ -147,9 +137,7 @@ impl ScenarioFile {
             }
             return;
         }
-        let inline = item
-            .as_array()
-            .filter(|list| list.iter().all(Toml::is_inline_table));
+        let inline = item.as_array().filter(|list| list.iter().all(Toml::is_inline_table));
         let Some(list) = inline else {
             let text = "each stage is a section of its own, in two brackets: [[stage]]";
             problems.push(Problem::at(origin, "stage", text));
@@ -194,10 +182,7 @@ pub(super) fn unknown(name: &str, place: Place, origin: &Origin) -> Problem {
             Place::Stage => format!("`{name}` belongs in a [[stage]]"),
             Place::Top => format!("`{name}` belongs at the top, before any section"),
             Place::Fleet | Place::Target | Place::Sweep => {
-                format!(
-                    "`{name}` belongs in [{}]",
-                    key.place.section().unwrap_or_default()
-                )
+                format!("`{name}` belongs in [{}]", key.place.section().unwrap_or_default())
             }
         });
     }
@@ -208,27 +193,20 @@ pub(super) fn unknown(name: &str, place: Place, origin: &Origin) -> Problem {
 }
 
 fn legal_names(place: Place) -> impl Iterator<Item = &'static str> {
-    let sections: &[&str] = if place == Place::Top {
-        &["fleet", "target", "workload", "sweep", "stage"]
-    } else {
-        &[]
-    };
+    let sections: &[&str] =
+        if place == Place::Top { &["fleet", "target", "workload", "sweep", "stage"] } else { &[] };
     let here = move |key: &&Key| {
         let shared = matches!(place, Place::Stage | Place::Sweep) && key.place == Place::Workload;
         key.place == place || shared
     };
-    KEYS.iter()
-        .filter(here)
-        .map(|key| key.name)
-        .chain(sections.iter().copied())
+    KEYS.iter().filter(here).map(|key| key.name).chain(sections.iter().copied())
 }
 
 fn key_origin(table: &dyn TableLike, name: &str) -> Origin {
     match table.get_key_value(name) {
-        Some((key, item)) => key
-            .span()
-            .or_else(|| item.span())
-            .map_or(Origin::Default, Origin::File),
+        Some((key, item)) => {
+            key.span().or_else(|| item.span()).map_or(Origin::Default, Origin::File)
+        }
         None => Origin::Default,
     }
 }
@@ -276,33 +254,18 @@ fn sweep(
             Err(text) => problems.push(Problem::at(&origin, path, text)),
         }
     }
-    checked(
-        Sweep {
-            key: key.id,
-            origin,
-            values,
-        },
-        list.is_empty(),
-        problems,
-    )
+    checked(Sweep { key: key.id, origin, values }, list.is_empty(), problems)
 }
 
 /// A sweep that has values, none of them twice.
 pub(super) fn checked(sweep: Sweep, empty: bool, problems: &mut Problems) -> Option<Sweep> {
     let path = format!("sweep.{}", Key::of(sweep.key).name);
     if empty {
-        problems.push(Problem::at(
-            &sweep.origin,
-            path,
-            "an empty list: name at least one value",
-        ));
+        problems.push(Problem::at(&sweep.origin, path, "an empty list: name at least one value"));
         return None;
     }
     for (place, setting) in sweep.values.iter().enumerate() {
-        if sweep.values[..place]
-            .iter()
-            .any(|earlier| earlier.value == setting.value)
-        {
+        if sweep.values[..place].iter().any(|earlier| earlier.value == setting.value) {
             let text = format!("`{}` stands twice", setting.value);
             let help = "to run points more than once, set sweep.repeat";
             problems.push(Problem::at(&setting.origin, &path, text).right(help));

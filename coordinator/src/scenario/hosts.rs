@@ -17,11 +17,7 @@ pub fn parse(list: &str) -> Result<Vec<WorkerAddress>, String> {
     let mut workers: Vec<WorkerAddress> = Vec::new();
     for item in items(list)? {
         for (host, port) in entry(item)? {
-            workers.push(WorkerAddress {
-                name: host.clone(),
-                host,
-                port,
-            });
+            workers.push(WorkerAddress { name: host.clone(), host, port });
             if workers.len() > NODES_MAX as usize {
                 return Err(format!("more than {NODES_MAX} workers"));
             }
@@ -35,10 +31,7 @@ pub fn parse(list: &str) -> Result<Vec<WorkerAddress>, String> {
         }
         ports.push(worker.port);
     }
-    let several: Vec<bool> = workers
-        .iter()
-        .map(|w| by_host[w.host.as_str()].len() > 1)
-        .collect();
+    let several: Vec<bool> = workers.iter().map(|w| by_host[w.host.as_str()].len() > 1).collect();
     for (worker, several) in workers.iter_mut().zip(several) {
         if several {
             worker.name = format!("{}:{}", bracketed(&worker.host), worker.port);
@@ -55,19 +48,11 @@ pub fn show(workers: &[WorkerAddress]) -> String {
 
 fn address(worker: &WorkerAddress) -> String {
     let host = bracketed(&worker.host);
-    if worker.port == DEFAULT_PORT {
-        host
-    } else {
-        format!("{host}:{}", worker.port)
-    }
+    if worker.port == DEFAULT_PORT { host } else { format!("{host}:{}", worker.port) }
 }
 
 fn bracketed(host: &str) -> String {
-    if host.contains(':') {
-        format!("[{host}]")
-    } else {
-        host.to_owned()
-    }
+    if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
 }
 
 /// Items between the commas that stand outside of brackets.
@@ -108,9 +93,7 @@ fn entry(item: &str) -> Result<Vec<(String, u16)>, String> {
         && inside.contains(':')
     {
         let plain = inside.split('%').next().unwrap_or(inside);
-        plain
-            .parse::<Ipv6Addr>()
-            .map_err(|_| format!("`[{inside}]` is not an IPv6 address"))?;
+        plain.parse::<Ipv6Addr>().map_err(|_| format!("`[{inside}]` is not an IPv6 address"))?;
         let port = match after.strip_prefix(':') {
             Some(port) => self::port(item, port)?,
             None if after.is_empty() => DEFAULT_PORT,
@@ -119,9 +102,7 @@ fn entry(item: &str) -> Result<Vec<(String, u16)>, String> {
         return Ok(vec![(inside.to_owned(), port)]);
     }
     if item.parse::<Ipv6Addr>().is_ok() {
-        return Err(format!(
-            "`{item}`: write IPv6 in brackets, as in `[{item}]`"
-        ));
+        return Err(format!("`{item}`: write IPv6 in brackets, as in `[{item}]`"));
     }
     let (pattern, port) = match item.rsplit_once(':') {
         Some((pattern, port)) => (pattern, self::port(item, port)?),
@@ -141,9 +122,7 @@ fn port(item: &str, text: &str) -> Result<u16, String> {
     let digits = text.chars().all(|c| c.is_ascii_digit());
     match text.parse::<u16>() {
         Ok(port) if port > 0 && digits => Ok(port),
-        _ => Err(format!(
-            "`{item}`: `{text}` is not a port, which is 1 to 65535"
-        )),
+        _ => Err(format!("`{item}`: `{text}` is not a port, which is 1 to 65535")),
     }
 }
 
@@ -186,21 +165,13 @@ fn numbers(item: &str, range: &str) -> Result<Vec<String>, String> {
         return Err(format!("`{item}`: the range `{range}` runs backwards"));
     }
     if to - from >= u64::from(NODES_MAX) {
-        return Err(format!(
-            "`{item}`: the range `{range}` names more than {NODES_MAX} workers"
-        ));
+        return Err(format!("`{item}`: the range `{range}` names more than {NODES_MAX} workers"));
     }
-    let width = if first.starts_with('0') {
-        first.len()
-    } else {
-        1
-    };
+    let width = if first.starts_with('0') { first.len() } else { 1 };
     if width > 20 {
         return Err(bad());
     }
-    Ok((from..=to)
-        .map(|number| format!("{number:0width$}"))
-        .collect())
+    Ok((from..=to).map(|number| format!("{number:0width$}")).collect())
 }
 
 #[cfg(test)]
@@ -210,19 +181,11 @@ mod tests {
     use super::*;
 
     fn names(list: &str) -> Vec<String> {
-        parse(list)
-            .unwrap()
-            .into_iter()
-            .map(|worker| worker.name)
-            .collect()
+        parse(list).unwrap().into_iter().map(|worker| worker.name).collect()
     }
 
     fn worker(name: &str, host: &str, port: u16) -> WorkerAddress {
-        WorkerAddress {
-            name: name.to_owned(),
-            host: host.to_owned(),
-            port,
-        }
+        WorkerAddress { name: name.to_owned(), host: host.to_owned(), port }
     }
 
     #[test]
@@ -265,50 +228,26 @@ mod tests {
     #[test]
     fn wrong_lists_say_what_is_wrong() {
         let cases = [
-            (
-                "",
-                "an empty host list: name at least one worker, as in `client[01-04]`",
-            ),
+            ("", "an empty host list: name at least one worker, as in `client[01-04]`"),
             ("a,,b", "`a,,b`: nothing between two commas"),
             ("a,", "`a,`: nothing between two commas"),
             ("n[1-", "`n[1-`: a `[` without its `]`"),
             ("n1]", "`n1]`: a `]` without its `[`"),
             ("n[[1]]", "`n[[1]]`: a bracket within brackets"),
             ("n[4-1]", "`n[4-1]`: the range `4-1` runs backwards"),
-            (
-                "n[a-b]",
-                "`n[a-b]`: `a-b` is not a number or a range of numbers, as in `[01-04,07]`",
-            ),
-            (
-                "n[]",
-                "`n[]`: `` is not a number or a range of numbers, as in `[01-04,07]`",
-            ),
-            (
-                "n[1-5000]",
-                "`n[1-5000]`: the range `1-5000` names more than 4096 workers",
-            ),
-            (
-                "n[1-100]m[1-100]",
-                "`n[1-100]m[1-100]` names more than 4096 workers",
-            ),
+            ("n[a-b]", "`n[a-b]`: `a-b` is not a number or a range of numbers, as in `[01-04,07]`"),
+            ("n[]", "`n[]`: `` is not a number or a range of numbers, as in `[01-04,07]`"),
+            ("n[1-5000]", "`n[1-5000]`: the range `1-5000` names more than 4096 workers"),
+            ("n[1-100]m[1-100]", "`n[1-100]m[1-100]` names more than 4096 workers"),
             ("a,b,a", "`a` stands twice in the list"),
             ("n[1-3],n2", "`n2` stands twice in the list"),
             ("a:1,a:1", "`a:1` stands twice in the list"),
             ("a:0", "`a:0`: `0` is not a port, which is 1 to 65535"),
             ("a:+1", "`a:+1`: `+1` is not a port, which is 1 to 65535"),
-            (
-                "a:http",
-                "`a:http`: `http` is not a port, which is 1 to 65535",
-            ),
-            (
-                "fd00::1",
-                "`fd00::1`: write IPv6 in brackets, as in `[fd00::1]`",
-            ),
+            ("a:http", "`a:http`: `http` is not a port, which is 1 to 65535"),
+            ("fd00::1", "`fd00::1`: write IPv6 in brackets, as in `[fd00::1]`"),
             ("[fd00::g]", "`[fd00::g]` is not an IPv6 address"),
-            (
-                "[fd00::1]7737",
-                "`[fd00::1]7737`: after the `]` comes `:PORT` or nothing",
-            ),
+            ("[fd00::1]7737", "`[fd00::1]7737`: after the `]` comes `:PORT` or nothing"),
             ("a b", "`a b`: `a b` is not a host name"),
             ("-a", "`-a`: `-a` is not a host name"),
         ];

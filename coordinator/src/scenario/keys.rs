@@ -186,8 +186,7 @@ impl Place {
 /// The key of a name that may stand in a place.
 #[must_use]
 pub(super) fn find(name: &str, places: &[Place]) -> Option<&'static Key> {
-    KEYS.iter()
-        .find(|key| key.name == name && places.contains(&key.place))
+    KEYS.iter().find(|key| key.name == name && places.contains(&key.place))
 }
 
 /// The workload keys.
@@ -225,12 +224,8 @@ fn distance(left: &str, right: &str) -> usize {
 
 /// Flag and variable of each key.
 static SPELLINGS: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
-    let spell = |key: &Key| {
-        (
-            key.name.replace('_', "-"),
-            format!("IOFLEET_{}", key.name.to_uppercase()),
-        )
-    };
+    let spell =
+        |key: &Key| (key.name.replace('_', "-"), format!("IOFLEET_{}", key.name.to_uppercase()));
     KEYS.iter().map(spell).collect()
 });
 
@@ -258,10 +253,7 @@ const fn key(id: KeyId, name: &'static str, place: Place, kind: Kind, help: &'st
 
 impl Key {
     const fn or(self, default: &'static str) -> Self {
-        Self {
-            default: Some(default),
-            ..self
-        }
+        Self { default: Some(default), ..self }
     }
 
     const fn otherwise(self, otherwise: &'static str) -> Self {
@@ -287,14 +279,8 @@ const fn size(most: u64) -> Kind {
 
 /// All keys.
 pub static KEYS: &[Key] = &[
-    key(
-        KeyId::Name,
-        "name",
-        Place::Top,
-        Kind::Text,
-        "Name of the scenario, for people.",
-    )
-    .otherwise("the file's name"),
+    key(KeyId::Name, "name", Place::Top, Kind::Text, "Name of the scenario, for people.")
+        .otherwise("the file's name"),
     key(
         KeyId::Question,
         "question",
@@ -302,13 +288,7 @@ pub static KEYS: &[Key] = &[
         Kind::Text,
         "The question that the scenario answers, for people.",
     ),
-    key(
-        KeyId::Notes,
-        "notes",
-        Place::Top,
-        Kind::Text,
-        "Anything else that people should know.",
-    ),
+    key(KeyId::Notes, "notes", Place::Top, Kind::Text, "Anything else that people should know."),
     key(
         KeyId::Workers,
         "workers",
@@ -344,15 +324,9 @@ pub static KEYS: &[Key] = &[
     )
     .otherwise("needed, but for a fresh directory with `--local`")
     .flagged(),
-    key(
-        KeyId::Keep,
-        "keep",
-        Place::Target,
-        Kind::Flag,
-        "Leave the files when the campaign ends.",
-    )
-    .or("false")
-    .flagged(),
+    key(KeyId::Keep, "keep", Place::Target, Kind::Flag, "Leave the files when the campaign ends.")
+        .or("false")
+        .flagged(),
     key(
         KeyId::Repeat,
         "repeat",
@@ -411,14 +385,8 @@ pub static KEYS: &[Key] = &[
         "Size of each thread's file, or of the whole shared file; a multiple of `block`.",
     )
     .otherwise("needed"),
-    key(
-        KeyId::Block,
-        "block",
-        Place::Workload,
-        size(BLOCK_MAX),
-        "Bytes of one operation.",
-    )
-    .or("1 MiB"),
+    key(KeyId::Block, "block", Place::Workload, size(BLOCK_MAX), "Bytes of one operation.")
+        .or("1 MiB"),
     key(
         KeyId::Pattern,
         "pattern",
@@ -495,14 +463,8 @@ pub static KEYS: &[Key] = &[
     )
     .or("true")
     .only(Effect::Writes),
-    key(
-        KeyId::Seed,
-        "seed",
-        Place::Workload,
-        Kind::Integer,
-        "Seed of data and of random offsets.",
-    )
-    .or("1"),
+    key(KeyId::Seed, "seed", Place::Workload, Kind::Integer, "Seed of data and of random offsets.")
+        .or("1"),
     key(
         KeyId::OnFault,
         "on_fault",
@@ -541,11 +503,7 @@ mod tests {
             });
             assert!(twin.is_none(), "{}", key.name);
         }
-        let mut flags: Vec<_> = KEYS
-            .iter()
-            .filter(|key| key.flag)
-            .map(Key::flag_name)
-            .collect();
+        let mut flags: Vec<_> = KEYS.iter().filter(|key| key.flag).map(Key::flag_name).collect();
         let count = flags.len();
         flags.sort();
         flags.dedup();

@@ -52,22 +52,14 @@ impl Override {
     #[must_use]
     pub fn flag(key: &Key, value: &str) -> Self {
         let value = value.trim().to_owned();
-        Self {
-            source: Source::Flag,
-            key: key.name.to_owned(),
-            value,
-        }
+        Self { source: Source::Flag, key: key.name.to_owned(), value }
     }
 
     /// Of a key's variable of the environment.
     #[must_use]
     pub fn environment(key: &Key, value: &str) -> Self {
         let value = value.trim().to_owned();
-        Self {
-            source: Source::Environment,
-            key: key.name.to_owned(),
-            value,
-        }
+        Self { source: Source::Environment, key: key.name.to_owned(), value }
     }
 
     /// As people wrote it.
@@ -86,10 +78,7 @@ impl Override {
 
     fn setting(&self, key: &Key, text: &str, problems: &mut Problems) -> Option<Setting> {
         match value::read(key, &Raw::Words(text.trim().to_owned())) {
-            Ok(value) => Some(Setting {
-                value,
-                origin: self.origin(),
-            }),
+            Ok(value) => Some(Setting { value, origin: self.origin() }),
             Err(text) => {
                 problems.push(Problem::at(&self.origin(), key.path(), text));
                 None
@@ -175,11 +164,7 @@ impl ScenarioFile {
             .filter_map(|text| change.setting(key, text, problems))
             .collect();
         let empty = change.value.trim().is_empty();
-        let sweep = Sweep {
-            key: key.id,
-            origin: change.origin(),
-            values,
-        };
+        let sweep = Sweep { key: key.id, origin: change.origin(), values };
         let Some(sweep) = checked(sweep, empty, problems) else {
             return;
         };
@@ -188,15 +173,9 @@ impl ScenarioFile {
             self.workload.remove(id);
         }
         // A key that was swept keeps its place in the nesting.
-        let place = self
-            .sweep
-            .iter()
-            .position(|known| same.contains(&known.key));
+        let place = self.sweep.iter().position(|known| same.contains(&known.key));
         self.sweep.retain(|known| !same.contains(&known.key));
-        self.sweep.insert(
-            place.unwrap_or(self.sweep.len()).min(self.sweep.len()),
-            sweep,
-        );
+        self.sweep.insert(place.unwrap_or(self.sweep.len()).min(self.sweep.len()), sweep);
     }
 
     fn set_stage(&mut self, stage: &str, name: &str, change: &Override, problems: &mut Problems) {

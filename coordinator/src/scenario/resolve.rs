@@ -43,17 +43,12 @@ impl<'a> View<'a> {
             let place = self.file.sweep.iter().position(|sweep| sweep.key == id)?;
             self.file.sweep[place].values.get(self.chosen[place])
         };
-        self.stage
-            .settings
-            .get(&id)
-            .or_else(swept)
-            .or_else(|| self.file.workload.get(&id))
+        self.stage.settings.get(&id).or_else(swept).or_else(|| self.file.workload.get(&id))
     }
 
     /// Where a key stands that was written for this point.
     pub(super) fn origin(&self, id: KeyId) -> Origin {
-        self.get(id)
-            .map_or(Origin::Default, |setting| setting.origin.clone())
+        self.get(id).map_or(Origin::Default, |setting| setting.origin.clone())
     }
 
     /// Section and name of a key, as people find it in the file.
@@ -188,32 +183,16 @@ pub(super) fn load(
     let id = canon::id(&points, &fleet, &target);
     let question = text(&file, KeyId::Question);
     let name = text(&file, KeyId::Name).unwrap_or_else(|| stem(&source.name));
-    Ok(Scenario {
-        name,
-        question,
-        fleet,
-        target,
-        points,
-        resolved_toml,
-        id,
-    })
+    Ok(Scenario { name, question, fleet, target, points, resolved_toml, id })
 }
 
 fn default_stage(op: &'static str) -> StageFile {
-    let setting = Setting {
-        value: Value::Choice(op),
-        origin: Origin::Default,
-    };
-    StageFile {
-        origin: Origin::Default,
-        settings: [(KeyId::Op, setting)].into(),
-    }
+    let setting = Setting { value: Value::Choice(op), origin: Origin::Default };
+    StageFile { origin: Origin::Default, settings: [(KeyId::Op, setting)].into() }
 }
 
 fn stem(name: &str) -> String {
-    Path::new(name)
-        .file_stem()
-        .map_or_else(|| name.to_owned(), |s| s.to_string_lossy().into())
+    Path::new(name).file_stem().map_or_else(|| name.to_owned(), |s| s.to_string_lossy().into())
 }
 
 /// Text of a key that stands once.
@@ -226,11 +205,7 @@ pub(super) fn text(file: &ScenarioFile, id: KeyId) -> Option<String> {
 
 /// `sweep.repeat`.
 pub(super) fn repeat(file: &ScenarioFile) -> u32 {
-    match file
-        .single
-        .get(&KeyId::Repeat)
-        .map(|setting| &setting.value)
-    {
+    match file.single.get(&KeyId::Repeat).map(|setting| &setting.value) {
         Some(Value::Count(count)) => *count,
         _ => 1,
     }
@@ -289,10 +264,7 @@ fn fleet(file: &ScenarioFile, context: &Context, problems: &mut Problems) -> Fle
 fn target(file: &ScenarioFile) -> TargetConfig {
     let path = text(file, KeyId::Path);
     let keep = file.single.get(&KeyId::Keep).map(|setting| &setting.value);
-    TargetConfig {
-        path,
-        keep: keep == Some(&Value::Flag(true)),
-    }
+    TargetConfig { path, keep: keep == Some(&Value::Flag(true)) }
 }
 
 /// All points in the order in which they run.
@@ -319,12 +291,7 @@ fn expand<'a>(file: &'a ScenarioFile, names: &[String], problems: &mut Problems)
     loop {
         for pass in 0..repeat {
             for (place, stage) in file.stages.iter().enumerate() {
-                let view = View {
-                    file,
-                    place,
-                    stage,
-                    chosen: chosen.clone(),
-                };
+                let view = View { file, place, stage, chosen: chosen.clone() };
                 drafts.extend(draft(view, &names[place], pass, group, problems));
             }
             group += 1;
@@ -361,24 +328,11 @@ fn draft<'a>(
         .iter()
         .zip(&view.chosen)
         .map(|(sweep, chosen)| {
-            (
-                Key::of(sweep.key).name.to_owned(),
-                sweep.values[*chosen].value.to_string(),
-            )
+            (Key::of(sweep.key).name.to_owned(), sweep.values[*chosen].value.to_string())
         })
         .collect();
     let stage = stage.to_owned();
-    Some(Draft {
-        view,
-        spec: PointSpec {
-            index: 0,
-            stage,
-            repeat,
-            swept,
-            group,
-            params,
-        },
-    })
+    Some(Draft { view, spec: PointSpec { index: 0, stage, repeat, swept, group, params } })
 }
 
 /// The next combination, the last key the fastest; false after the last.

@@ -21,10 +21,7 @@ impl Source {
     /// The built-in quick ramp.
     #[must_use]
     pub fn quick() -> Self {
-        Self {
-            name: "quick".to_owned(),
-            text: QUICK.to_owned(),
-        }
+        Self { name: "quick".to_owned(), text: QUICK.to_owned() }
     }
 
     /// Reads a file.
@@ -47,9 +44,7 @@ impl Source {
         };
         let mut bytes = Vec::new();
         let file = File::open(path).map_err(failed)?;
-        file.take(BYTES_MAX + 1)
-            .read_to_end(&mut bytes)
-            .map_err(failed)?;
+        file.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
         if bytes.len() as u64 > BYTES_MAX {
             return Err(fault("longer than 1 MiB, so it is no scenario".to_owned()));
         }
@@ -58,9 +53,7 @@ impl Source {
                 .iter()
                 .filter(|byte| **byte == b'\n')
                 .count();
-            fault(format!(
-                "not text: line {line} is not UTF-8. A scenario is a TOML file"
-            ))
+            fault(format!("not text: line {line} is not UTF-8. A scenario is a TOML file"))
         })?;
         if text.contains('\0') {
             return Err(fault(
@@ -85,16 +78,10 @@ mod tests {
         let path = dir.path().join("s.toml");
         let error = |path: &Path| Source::read(path).unwrap_err().to_string();
         let shown = path.display();
-        assert_eq!(
-            error(&path),
-            format!("scenario file `{shown}`: there is no such file")
-        );
+        assert_eq!(error(&path), format!("scenario file `{shown}`: there is no such file"));
         assert_eq!(
             error(dir.path()),
-            format!(
-                "scenario file `{}`: it is a directory",
-                dir.path().display()
-            )
+            format!("scenario file `{}`: it is a directory", dir.path().display())
         );
         std::fs::write(&path, b"a = 1\n\xff\xfe").unwrap();
         assert_eq!(

@@ -8,17 +8,11 @@ use crate::plan::Plan;
 mod effects;
 mod faults;
 
-const LOCAL: Context = Context {
-    local: true,
-    workers_flag: None,
-};
+const LOCAL: Context = Context { local: true, workers_flag: None };
 const SIZE: &str = "[workload]\nfile_size = \"4 MiB\"\n";
 
 fn source(text: &str) -> Source {
-    Source {
-        name: "s.toml".to_owned(),
-        text: text.to_owned(),
-    }
+    Source { name: "s.toml".to_owned(), text: text.to_owned() }
 }
 
 fn good(text: &str) -> Scenario {
@@ -34,23 +28,14 @@ fn set(argument: &str) -> Override {
 }
 
 fn flag(name: &str, value: &str) -> Override {
-    Override::flag(
-        KEYS.iter()
-            .find(|key| key.flag && key.name == name)
-            .unwrap(),
-        value,
-    )
+    Override::flag(KEYS.iter().find(|key| key.flag && key.name == name).unwrap(), value)
 }
 
 #[test]
 fn defaults_are_those_of_the_table() {
     let scenario = good(SIZE);
     assert_eq!(scenario.name, "s");
-    let stages: Vec<_> = scenario
-        .points
-        .iter()
-        .map(|point| point.stage.as_str())
-        .collect();
+    let stages: Vec<_> = scenario.points.iter().map(|point| point.stage.as_str()).collect();
     assert_eq!(stages, ["write", "read"]);
     let expected = Params {
         op: OpKind::Write,
@@ -72,12 +57,7 @@ fn defaults_are_those_of_the_table() {
         stuck_after_ns: 60_000_000_000,
     };
     assert_eq!(scenario.points[0].params, expected);
-    let read = Params {
-        op: OpKind::Read,
-        fsync: Fsync::None,
-        fresh: false,
-        ..expected
-    };
+    let read = Params { op: OpKind::Read, fsync: Fsync::None, fresh: false, ..expected };
     assert_eq!(scenario.points[1].params, read);
 }
 
@@ -90,18 +70,8 @@ fn sweeps_nest_as_written_then_repetitions_then_stages() {
         .points
         .iter()
         .map(|point| {
-            let swept: Vec<_> = point
-                .swept
-                .iter()
-                .map(|(k, v)| format!("{k}={v}"))
-                .collect();
-            format!(
-                "{} {} {} {}",
-                point.group,
-                point.repeat,
-                swept.join(" "),
-                point.stage
-            )
+            let swept: Vec<_> = point.swept.iter().map(|(k, v)| format!("{k}={v}")).collect();
+            format!("{} {} {} {}", point.group, point.repeat, swept.join(" "), point.stage)
         })
         .collect();
     assert_eq!(shown.len(), 16);
@@ -111,13 +81,7 @@ fn sweeps_nest_as_written_then_repetitions_then_stages() {
     assert_eq!(shown[4], "2 0 block=1 MiB threads=2 write");
     assert_eq!(shown[8], "4 0 block=2 MiB threads=1 write");
     assert_eq!(shown[15], "7 1 block=2 MiB threads=2 read");
-    assert!(
-        scenario
-            .points
-            .iter()
-            .zip(0..)
-            .all(|(point, index)| point.index == index)
-    );
+    assert!(scenario.points.iter().zip(0..).all(|(point, index)| point.index == index));
     assert!(scenario.points[0].params.repeat_range);
 }
 
@@ -127,11 +91,7 @@ fn stages_get_names() {
         "{SIZE}[[stage]]\nop = \"write\"\n[[stage]]\nop = \"read\"\nname = \"write-2\"\n\
          [[stage]]\nop = \"write\"\nfresh = false\n[[stage]]\nop = \"read\"\n"
     ));
-    let stages: Vec<_> = scenario
-        .points
-        .iter()
-        .map(|point| point.stage.as_str())
-        .collect();
+    let stages: Vec<_> = scenario.points.iter().map(|point| point.stage.as_str()).collect();
     assert_eq!(stages, ["write", "write-2", "write-3", "read"]);
     let inline = good("workload.file_size = \"1 MiB\"\nstage = [{ op = \"write\" }]\n");
     assert_eq!(inline.points.len(), 1);
@@ -148,43 +108,22 @@ fn swept_text() -> String {
 #[test]
 fn the_last_override_wins_and_takes_the_place_of_the_file() {
     let swept = |overrides: &[Override]| -> Vec<(String, String)> {
-        with(&swept_text(), overrides)
-            .points
-            .last()
-            .unwrap()
-            .swept
-            .clone()
+        with(&swept_text(), overrides).points.last().unwrap().swept.clone()
     };
     let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
     assert_eq!(swept(&[]), [pair("threads", "2"), pair("interval", "2 s")]);
     // A sweep keeps its place in the nesting, also for its alternative.
-    assert_eq!(
-        swept(&[set("sweep.threads=3,4")]),
-        [pair("threads", "4"), pair("interval", "2 s")]
-    );
+    assert_eq!(swept(&[set("sweep.threads=3,4")]), [pair("threads", "4"), pair("interval", "2 s")]);
     assert_eq!(
         swept(&[set("sweep.threads_per_node= 3, 4")]),
         [pair("threads_per_node", "4"), pair("interval", "2 s")]
     );
     // A single value takes the place of a sweep, and the other way round.
     assert_eq!(swept(&[flag("threads", "8")]), [pair("interval", "2 s")]);
-    assert_eq!(
-        swept(&[flag("threads_per_node", "8")]),
-        [pair("interval", "2 s")]
-    );
-    let last = swept(&[
-        set("workload.threads=8"),
-        flag("block", "1MiB,4 MiB"),
-        flag("threads", "1,2"),
-    ]);
-    assert_eq!(
-        last,
-        [
-            pair("interval", "2 s"),
-            pair("block", "4 MiB"),
-            pair("threads", "2")
-        ]
-    );
+    assert_eq!(swept(&[flag("threads_per_node", "8")]), [pair("interval", "2 s")]);
+    let last =
+        swept(&[set("workload.threads=8"), flag("block", "1MiB,4 MiB"), flag("threads", "1,2")]);
+    assert_eq!(last, [pair("interval", "2 s"), pair("block", "4 MiB"), pair("threads", "2")]);
 }
 
 #[test]
@@ -192,10 +131,7 @@ fn a_flag_changes_more_than_a_set() {
     let text = swept_text();
     // --set changes one place, a flag the key wherever it stands.
     let direct = |overrides: &[Override]| -> Vec<bool> {
-        with(&text, overrides).points[..2]
-            .iter()
-            .map(|point| point.params.direct)
-            .collect()
+        with(&text, overrides).points[..2].iter().map(|point| point.params.direct).collect()
     };
     assert_eq!(direct(&[]), [true, false]);
     assert_eq!(direct(&[set("stage.write.direct=false")]), [false, false]);
@@ -217,19 +153,9 @@ fn a_flag_changes_more_than_a_set() {
     assert_eq!(scenario.name, "n");
     assert_eq!(scenario.fleet.network_limit, Some(10_000_000.0));
     assert_eq!(scenario.points.len(), 16);
-    assert_eq!(
-        scenario.target,
-        TargetConfig {
-            path: Some("/p".to_owned()),
-            keep: true
-        }
-    );
+    assert_eq!(scenario.target, TargetConfig { path: Some("/p".to_owned()), keep: true });
     // Default stages can be changed too.
-    assert!(
-        !with(SIZE, &[set("stage.read.direct=false")]).points[1]
-            .params
-            .direct
-    );
+    assert!(!with(SIZE, &[set("stage.read.direct=false")]).points[1].params.direct);
 }
 
 #[test]
@@ -253,10 +179,7 @@ fn covered_reads_are_accepted() {
                   threads = 1\nfile_size = \"2 MiB\"\n[[stage]]\nop = \"read\"\nthreads = 4\n";
     let told = faults::told(&format!("{SIZE}{partly}"), &[], &LOCAL);
     assert_eq!(told.len(), 1);
-    assert!(
-        told[0].contains("reads 4 MiB of a file of which only 2 MiB were written"),
-        "{told:?}"
-    );
+    assert!(told[0].contains("reads 4 MiB of a file of which only 2 MiB were written"), "{told:?}");
 }
 
 #[test]
@@ -279,21 +202,11 @@ fn the_resolved_form_means_the_same() {
     for text in texts {
         for local in [true, false] {
             let workers_flag = (!local).then(|| "m[1-3]".to_owned());
-            let first = Context {
-                local,
-                workers_flag,
-            };
-            let overrides = if local {
-                vec![]
-            } else {
-                vec![flag("path", "/q")]
-            };
+            let first = Context { local, workers_flag };
+            let overrides = if local { vec![] } else { vec![flag("path", "/q")] };
             let scenario = load(&source(&text), &overrides, &first).unwrap();
             let again = source(&scenario.resolved_toml);
-            let second = Context {
-                local,
-                workers_flag: None,
-            };
+            let second = Context { local, workers_flag: None };
             let resolved = load(&again, &[], &second)
                 .unwrap_or_else(|error| panic!("{:?}\n{}", error.lines(), again.text));
             assert_eq!(resolved, scenario);
@@ -331,10 +244,7 @@ fn the_id_is_of_the_meaning() {
 fn shipped_scenarios_are_what_they_were() {
     let quick = load(&Source::quick(), &[], &LOCAL).unwrap();
     let ramp_text = include_str!("../../../scenarios/ramp.toml");
-    let ramp_source = Source {
-        name: "scenarios/ramp.toml".to_owned(),
-        text: ramp_text.to_owned(),
-    };
+    let ramp_source = Source { name: "scenarios/ramp.toml".to_owned(), text: ramp_text.to_owned() };
     let ramp = load(&ramp_source, &[], &Context::default()).unwrap();
     for (scenario, text) in [(&quick, Source::quick().text.as_str()), (&ramp, ramp_text)] {
         let question = scenario.question.as_deref().unwrap();
@@ -350,14 +260,8 @@ fn shipped_scenarios_are_what_they_were() {
     let bytes: u64 = plan.points.iter().filter_map(|point| point.bytes).sum();
     assert_eq!(bytes, 2 * 511 * (16 << 30));
     // Changes only when the meaning of the file or of the language changes.
-    assert_eq!(
-        quick.id,
-        "20f12ee8d675cb8479e87886972cf314715e4df04d9f2c36d08ae8a8f952f2cf"
-    );
-    assert_eq!(
-        ramp.id,
-        "e494e741f7f65dc7cd3cb4075d08412cebc501ae9f947ceea82e220d54bd289f"
-    );
+    assert_eq!(quick.id, "20f12ee8d675cb8479e87886972cf314715e4df04d9f2c36d08ae8a8f952f2cf");
+    assert_eq!(ramp.id, "e494e741f7f65dc7cd3cb4075d08412cebc501ae9f947ceea82e220d54bd289f");
 }
 
 #[test]
@@ -390,10 +294,8 @@ fn the_schema_takes_what_the_parser_takes() {
     let ramp = include_str!("../../../scenarios/ramp.toml");
     let resolved = good(&format!("{SIZE}duration = \"1.5 min\"\n")).resolved_toml;
     for text in [Source::quick().text.as_str(), ramp, &resolved] {
-        let errors: Vec<String> = validator
-            .iter_errors(&json(text))
-            .map(|error| error.to_string())
-            .collect();
+        let errors: Vec<String> =
+            validator.iter_errors(&json(text)).map(|error| error.to_string()).collect();
         assert_eq!(errors, Vec::<String>::new(), "{text}");
     }
     let wrong = [
@@ -414,10 +316,7 @@ fn the_schema_takes_what_the_parser_takes() {
 
 #[test]
 fn legal_words_are_near_to_their_misspellings() {
-    assert_eq!(
-        nearest("contine", ["continue", "abort"].into_iter()),
-        Some("continue")
-    );
+    assert_eq!(nearest("contine", ["continue", "abort"].into_iter()), Some("continue"));
 }
 
 const TABLE_BEGINS: &str = "<!-- The table of keys, written by a test. -->";

@@ -73,9 +73,7 @@ pub(super) fn read(key: &Key, raw: &Raw) -> Result<Value, String> {
     let value = match key.kind {
         Kind::Count(least, most) => {
             let number = whole(key, raw)?;
-            let count = u32::try_from(number)
-                .ok()
-                .filter(|count| (least..=most).contains(count));
+            let count = u32::try_from(number).ok().filter(|count| (least..=most).contains(count));
             Value::Count(count.ok_or_else(|| outside(key, raw))?)
         }
         Kind::Integer => {
@@ -187,11 +185,7 @@ fn choice(key: &Key, words: &[&'static str], raw: &Raw) -> Result<Value, String>
         Some(near) => format!("; did you mean `{near}`?"),
         None => String::new(),
     };
-    let one_of = if words.len() == 1 {
-        "not built; there is only"
-    } else {
-        "not one of"
-    };
+    let one_of = if words.len() == 1 { "not built; there is only" } else { "not one of" };
     Err(format!("`{text}` is {one_of} {}{hint}", words.join(", ")))
 }
 
@@ -200,10 +194,7 @@ fn text(key: &Key, raw: &Raw) -> Result<String, String> {
         return Err(format!("{} is not {}", shown(raw), key.legal()));
     };
     let lines = key.id == KeyId::Notes;
-    if text
-        .chars()
-        .any(|c| c.is_control() && !(lines && (c == '\n' || c == '\t')))
-    {
+    if text.chars().any(|c| c.is_control() && !(lines && (c == '\n' || c == '\t'))) {
         return Err("it holds a control character".to_owned());
     }
     if text.len() > TEXT_MAX {
@@ -226,9 +217,7 @@ fn text(key: &Key, raw: &Raw) -> Result<String, String> {
 
 fn path(text: &str) -> Result<(), String> {
     if !text.starts_with('/') {
-        return Err(format!(
-            "`{text}` is not an absolute path: it must begin with `/`"
-        ));
+        return Err(format!("`{text}` is not an absolute path: it must begin with `/`"));
     }
     let rest = text.replace("{node}", "").replace("{role}", "");
     if rest.contains(['{', '}']) {
@@ -264,12 +253,7 @@ mod tests {
     #[test]
     fn every_default_of_the_table_is_legal() {
         for key in KEYS {
-            assert_eq!(
-                default(key).is_some(),
-                key.default.is_some(),
-                "{}",
-                key.name
-            );
+            assert_eq!(default(key).is_some(), key.default.is_some(), "{}", key.name);
         }
     }
 

@@ -8,21 +8,16 @@ use super::OnFault;
 pub(super) type Words<T> = [(&'static str, T)];
 
 pub(super) const OPS: &Words<OpKind> = &[("write", OpKind::Write), ("read", OpKind::Read)];
-pub(super) const LAYOUTS: &Words<Layout> = &[
-    ("file-per-thread", Layout::FilePerThread),
-    ("shared-file", Layout::SharedFile),
-];
+pub(super) const LAYOUTS: &Words<Layout> =
+    &[("file-per-thread", Layout::FilePerThread), ("shared-file", Layout::SharedFile)];
 pub(super) const PATTERNS: &Words<Pattern> = &[
     ("sequential", Pattern::Sequential),
     ("random", Pattern::Random),
     ("random-once", Pattern::RandomOnce),
 ];
 pub(super) const ENGINES: &Words<EngineKind> = &[("sync", EngineKind::Sync)];
-pub(super) const FSYNCS: &Words<Fsync> = &[
-    ("end", Fsync::End),
-    ("none", Fsync::None),
-    ("each", Fsync::Each),
-];
+pub(super) const FSYNCS: &Words<Fsync> =
+    &[("end", Fsync::End), ("none", Fsync::None), ("each", Fsync::Each)];
 pub(super) const ON_FAULTS: &Words<OnFault> =
     &[("continue", OnFault::Continue), ("abort", OnFault::Abort)];
 
@@ -63,17 +58,11 @@ pub fn on_fault(on_fault: OnFault) -> &'static str {
 }
 
 pub(super) fn meaning<T: Copy>(words: &Words<T>, text: &str) -> Option<T> {
-    words
-        .iter()
-        .find(|(word, _)| *word == text)
-        .map(|(_, meaning)| *meaning)
+    words.iter().find(|(word, _)| *word == text).map(|(_, meaning)| *meaning)
 }
 
 fn word<T: PartialEq>(words: &Words<T>, value: T) -> &'static str {
-    words
-        .iter()
-        .find(|(_, meaning)| *meaning == value)
-        .map_or("", |(word, _)| word)
+    words.iter().find(|(_, meaning)| *meaning == value).map_or("", |(word, _)| word)
 }
 
 #[cfg(test)]
@@ -99,10 +88,7 @@ mod tests {
                 (KeyId::Fsync, of(FSYNCS)),
                 (KeyId::OnFault, of(ON_FAULTS)),
             ];
-            let ours = known
-                .into_iter()
-                .find(|(id, _)| *id == key.id)
-                .map(|(_, words)| words);
+            let ours = known.into_iter().find(|(id, _)| *id == key.id).map(|(_, words)| words);
             let ours = ours.expect(key.name);
             assert_eq!(words, ours, "{}", key.name);
             seen += 1;

@@ -5,7 +5,10 @@ use std::{fs, path::Path, process::Command};
 
 use crate::{
     observer::{Fault, Observer},
-    support::{Daemon, Run, Scratch, finish, host_list, run, skip, start, stderr, text},
+    support::{
+        Daemon, Run, Scratch, by_size, finish, host_list, run, skip, start, stderr, text,
+        wait_for_points,
+    },
 };
 
 fn interrupt(pid: u32) {
@@ -23,14 +26,24 @@ fn a_killed_worker_is_named_and_the_others_figures_stand() {
     let mount = scratch.folder("mount");
     let Ok(observer) = Observer::mount(&mount) else { return skip("no FUSE here") };
     let keys = scratch.keys("keys");
-    let mut daemons: Vec<Daemon> =
-        (0..3).map(|_| Daemon::start(&scratch, &mount, &keys)).collect();
+    let mut daemons: Vec<Daemon> = (0..3).map(|_| Daemon::start(&scratch, &mount, &keys)).collect();
     let running = start(
         &scratch,
         &[
-            "--workers", &host_list(&daemons), "--keys", keys.to_str().unwrap(), "--path",
-            mount.join("t").to_str().unwrap(), "--threads", "3", "--file-size", "1 MiB", "--block",
-            "64 KiB", "--duration", "3 s",
+            "--workers",
+            &host_list(&daemons),
+            "--keys",
+            keys.to_str().unwrap(),
+            "--path",
+            mount.join("t").to_str().unwrap(),
+            "--threads",
+            "3",
+            "--file-size",
+            "1 MiB",
+            "--block",
+            "64 KiB",
+            "--duration",
+            "3 s",
         ],
     );
     assert!(observer.wait_for_arrivals(30), "no I/O");
@@ -62,15 +75,24 @@ fn a_full_target_keeps_the_figures_up_to_then() {
     let run = run(
         &scratch,
         &[
-            "--local", "2", "--path", mount.join("t").to_str().unwrap(), "--threads", "2",
-            "--file-size", "4 MiB", "--block", "64 KiB",
+            &by_size(&scratch, "4 MiB", "64 KiB"),
+            "--local",
+            "2",
+            "--path",
+            mount.join("t").to_str().unwrap(),
+            "--threads",
+            "2",
         ],
     );
     assert_eq!(run.code(), 5, "{}", text(&run.output));
     let write = &run.points()[0];
     assert_eq!(write["status"], "partial");
-    let arrived: u64 =
-        observer.arrivals().iter().filter(|a| a.write && a.file.starts_with('t')).map(|a| a.bytes).sum();
+    let arrived: u64 = observer
+        .arrivals()
+        .iter()
+        .filter(|a| a.write && a.file.starts_with('t'))
+        .map(|a| a.bytes)
+        .sum();
     assert_eq!(write["bytes"].as_u64().unwrap(), arrived);
     assert_eq!(write["errors"].as_u64().unwrap(), 2);
     assert_eq!(write["error_kinds"][0]["errno"], libc::ENOSPC);
@@ -88,8 +110,18 @@ fn errors_are_counted_and_the_rest_goes_on() {
     let run = run(
         &scratch,
         &[
-            "--local", "1", "--path", mount.join("t").to_str().unwrap(), "--threads", "2",
-            "--file-size", "1 MiB", "--block", "64 KiB", "--duration", "500 ms",
+            "--local",
+            "1",
+            "--path",
+            mount.join("t").to_str().unwrap(),
+            "--threads",
+            "2",
+            "--file-size",
+            "1 MiB",
+            "--block",
+            "64 KiB",
+            "--duration",
+            "500 ms",
         ],
     );
     assert_eq!(run.code(), 6, "{}", text(&run.output));
@@ -110,11 +142,27 @@ fn an_operation_that_never_returns_is_given_up() {
     let running = start(
         &scratch,
         &[
-            "--workers", &daemon.address, "--keys", keys.to_str().unwrap(), "--path",
-            mount.join("t").to_str().unwrap(), "--threads", "2", "--file-size", "1 MiB", "--block",
-            "64 KiB", "--duration", "1 s", "--stuck-after", "1 s",
+            "--workers",
+            &daemon.address,
+            "--keys",
+            keys.to_str().unwrap(),
+            "--path",
+            mount.join("t").to_str().unwrap(),
+            "--threads",
+            "2",
+            "--file-size",
+            "1 MiB",
+            "--block",
+            "64 KiB",
+            "--duration",
+            "1 s",
+            "--stuck-after",
+            "1 s",
         ],
     );
+    // Where operations hang, removal would too.
+    wait_for_points(&running.1, 2);
+    observer.let_go();
     let run = finish(running);
     assert_eq!(run.code(), 5, "{}", text(&run.output));
     let write = &run.points()[0];
@@ -122,7 +170,6 @@ fn an_operation_that_never_returns_is_given_up() {
     assert_eq!(write["unfinished"]["count"], 2);
     let arrived: u64 = observer.arrivals().iter().map(|arrival| arrival.bytes).sum();
     assert_eq!(write["bytes"].as_u64().unwrap(), arrived);
-    observer.let_go();
 }
 
 #[test]
@@ -133,8 +180,18 @@ fn an_interrupt_stores_what_there_is_and_cleans_up() {
     let running = start(
         &scratch,
         &[
-            "--local", "2", "--path", mount.join("t").to_str().unwrap(), "--threads", "2",
-            "--file-size", "1 MiB", "--block", "64 KiB", "--duration", "1 min",
+            "--local",
+            "2",
+            "--path",
+            mount.join("t").to_str().unwrap(),
+            "--threads",
+            "2",
+            "--file-size",
+            "1 MiB",
+            "--block",
+            "64 KiB",
+            "--duration",
+            "1 min",
         ],
     );
     assert!(observer.wait_for_arrivals(50), "no I/O");
@@ -157,9 +214,20 @@ fn a_stopped_worker_removes_what_it_made() {
     let running = start(
         &scratch,
         &[
-            "--workers", &daemon.address, "--keys", keys.to_str().unwrap(), "--path",
-            mount.join("t").to_str().unwrap(), "--threads", "2", "--file-size", "1 MiB", "--block",
-            "64 KiB", "--duration", "1 min",
+            "--workers",
+            &daemon.address,
+            "--keys",
+            keys.to_str().unwrap(),
+            "--path",
+            mount.join("t").to_str().unwrap(),
+            "--threads",
+            "2",
+            "--file-size",
+            "1 MiB",
+            "--block",
+            "64 KiB",
+            "--duration",
+            "1 min",
         ],
     );
     assert!(observer.wait_for_arrivals(50), "no I/O");
@@ -179,9 +247,20 @@ fn a_second_coordinator_is_told_who_holds_the_worker() {
     let daemon = Daemon::start(&scratch, &mount, &keys);
     let target = mount.join("t");
     let arguments = [
-        "--workers", &daemon.address, "--keys", keys.to_str().unwrap(), "--path",
-        target.to_str().unwrap(), "--threads", "1", "--file-size", "1 MiB", "--block", "64 KiB",
-        "--duration", "1 min",
+        "--workers",
+        &daemon.address,
+        "--keys",
+        keys.to_str().unwrap(),
+        "--path",
+        target.to_str().unwrap(),
+        "--threads",
+        "1",
+        "--file-size",
+        "1 MiB",
+        "--block",
+        "64 KiB",
+        "--duration",
+        "1 min",
     ];
     let first = start(&scratch, &arguments);
     assert!(observer.wait_for_arrivals(10), "no I/O");
@@ -201,9 +280,22 @@ fn a_killed_coordinator_lets_the_next_one_in() {
     let daemon = Daemon::start(&scratch, &target, &keys);
     let arguments = |duration: &'static str| {
         [
-            "--workers", &daemon.address, "--keys", keys.to_str().unwrap(), "--path",
-            target.to_str().unwrap(), "--threads", "1", "--file-size", "1 MiB", "--duration",
-            duration, "--direct", "false", "--fsync", "none",
+            "--workers",
+            &daemon.address,
+            "--keys",
+            keys.to_str().unwrap(),
+            "--path",
+            target.to_str().unwrap(),
+            "--threads",
+            "1",
+            "--file-size",
+            "1 MiB",
+            "--duration",
+            duration,
+            "--direct",
+            "false",
+            "--fsync",
+            "none",
         ]
         .map(str::to_owned)
     };

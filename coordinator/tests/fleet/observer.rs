@@ -94,7 +94,13 @@ impl Observer {
         {
             let mut state = shared.lock();
             state.next = 2;
-            let root = Inode { parent: 1, name: String::new(), directory: true, size: 0, kept: Vec::new() };
+            let root = Inode {
+                parent: 1,
+                name: String::new(),
+                directory: true,
+                size: 0,
+                kept: Vec::new(),
+            };
             state.inodes.insert(1, root);
         }
         let mut config = Config::default();
@@ -162,7 +168,8 @@ impl Observer {
     /// Names of the files and directories that exist, but for the root.
     pub(crate) fn names(&self) -> Vec<String> {
         let state = self.shared.lock();
-        let named = state.inodes.iter().filter(|(ino, inode)| **ino != 1 && inode.parent != UNLINKED);
+        let named =
+            state.inodes.iter().filter(|(ino, inode)| **ino != 1 && inode.parent != UNLINKED);
         named.map(|(_, inode)| inode.name.clone()).collect()
     }
 }
@@ -382,7 +389,8 @@ impl Filesystem for Shared {
         let Some(inode) = state.inodes.get(&ino.0) else { return reply.error(Errno::ENOENT) };
         let left = inode.size.saturating_sub(offset).min(u64::from(size));
         let data = if inode.name.starts_with(KEPT) {
-            let kept = inode.kept.get(usize::try_from(offset).unwrap_or(usize::MAX)..).unwrap_or(&[]);
+            let kept =
+                inode.kept.get(usize::try_from(offset).unwrap_or(usize::MAX)..).unwrap_or(&[]);
             kept[..kept.len().min(usize::try_from(left).unwrap_or(0))].to_vec()
         } else {
             vec![0x5a; usize::try_from(left).unwrap_or(0)]
@@ -459,7 +467,8 @@ impl Filesystem for Shared {
         mut reply: ReplyDirectory,
     ) {
         let state = self.lock();
-        let children = state.inodes.iter().filter(|(number, inode)| **number != 1 && inode.parent == ino.0);
+        let children =
+            state.inodes.iter().filter(|(number, inode)| **number != 1 && inode.parent == ino.0);
         for (place, (number, inode)) in (1_u64..).zip(children) {
             let kind = if inode.directory { FileType::Directory } else { FileType::RegularFile };
             if place > offset && reply.add(INodeNo(*number), place, kind, &inode.name) {

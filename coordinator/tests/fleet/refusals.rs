@@ -20,8 +20,22 @@ fn refused(scratch: &Scratch, arguments: &[&str], code: i32, words: &[&str]) {
 }
 
 fn local<'a>(path: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    [&["--local", "1", "--path", path, "--file-size", "1 MiB", "--threads", "1", "--direct", "false"], more]
-        .concat()
+    [
+        &[
+            "--local",
+            "1",
+            "--path",
+            path,
+            "--file-size",
+            "1 MiB",
+            "--threads",
+            "1",
+            "--direct",
+            "false",
+        ],
+        more,
+    ]
+    .concat()
 }
 
 #[test]
@@ -46,7 +60,6 @@ fn values_that_mean_nothing_are_refused() {
         (vec!["--duration", "5"], 3, vec!["duration", "unit"]),
         (vec!["--set", "workload.blok=1 MiB"], 3, vec!["blok", "block"]),
         (vec!["--engine", "uring"], 3, vec!["engine", "sync"]),
-        (vec!["--ramp", "1 s"], 3, vec!["ramp", "duration"]),
     ] {
         refused(&scratch, &local(path, &more), code, &words);
     }
@@ -56,12 +69,25 @@ fn values_that_mean_nothing_are_refused() {
 #[test]
 fn faults_of_a_file_point_at_file_line_and_key() {
     let scratch = Scratch::new();
-    let file = scratch.write("bad.toml", "name = \"x\"\n[workload]\nfile_size = \"1 MiB\"\nblok = \"4 KiB\"\n");
-    refused(&scratch, &["--local", "1", file.to_str().unwrap()], 3, &["bad.toml:4", "blok", "block"]);
+    let file = scratch
+        .write("bad.toml", "name = \"x\"\n[workload]\nfile_size = \"1 MiB\"\nblok = \"4 KiB\"\n");
+    refused(
+        &scratch,
+        &["--local", "1", file.to_str().unwrap()],
+        3,
+        &["bad.toml:4", "blok", "block"],
+    );
+    let by_size = scratch.write("size.toml", "[workload]\nfile_size = \"1 MiB\"\nramp = \"1 s\"\n");
+    refused(
+        &scratch,
+        &["--local", "1", by_size.to_str().unwrap()],
+        3,
+        &["size.toml:3", "ramp", "duration"],
+    );
     let binary = scratch.path("binary.toml");
     fs::write(&binary, [0xff, 0xfe, 0x00]).unwrap();
     refused(&scratch, &["--local", "1", binary.to_str().unwrap()], 3, &["binary.toml", "text"]);
-    refused(&scratch, &["--local", "1", "/no/such.toml"], 3, &["/no/such.toml", "No such file"]);
+    refused(&scratch, &["--local", "1", "/no/such.toml"], 3, &["/no/such.toml", "no such file"]);
 }
 
 #[test]
@@ -80,8 +106,18 @@ fn paths_that_are_not_ours_are_refused() {
         (format!("{}/no/parent", root.display()), vec!["does not exist"]),
     ] {
         let arguments = [
-            "--workers", &daemon.address, "--keys", keys.to_str().unwrap(), "--path", &path,
-            "--threads", "1", "--file-size", "1 MiB", "--direct", "false",
+            "--workers",
+            &daemon.address,
+            "--keys",
+            keys.to_str().unwrap(),
+            "--path",
+            &path,
+            "--threads",
+            "1",
+            "--file-size",
+            "1 MiB",
+            "--direct",
+            "false",
         ];
         let code = if path.contains("..") { None } else { Some(4) };
         let run = run(&scratch, &arguments);
@@ -106,8 +142,18 @@ fn peers_that_do_not_belong_are_told_so() {
     let target = root.join("t");
     let with = |dir: &str| {
         [
-            "--workers", &daemon.address, "--path", target.to_str().unwrap(), "--threads", "1",
-            "--file-size", "1 MiB", "--direct", "false", "--keys", dir,
+            "--workers",
+            &daemon.address,
+            "--path",
+            target.to_str().unwrap(),
+            "--threads",
+            "1",
+            "--file-size",
+            "1 MiB",
+            "--direct",
+            "false",
+            "--keys",
+            dir,
         ]
         .map(str::to_owned)
     };
@@ -133,8 +179,16 @@ fn what_cannot_be_reached_or_written_is_named() {
     let keys = scratch.keys("keys");
     let keys = keys.to_str().unwrap();
     let nobody = [
-        "--workers", "127.0.0.1:9", "--keys", keys, "--path", "/mnt/x", "--threads", "1",
-        "--file-size", "1 MiB",
+        "--workers",
+        "127.0.0.1:9",
+        "--keys",
+        keys,
+        "--path",
+        "/mnt/x",
+        "--threads",
+        "1",
+        "--file-size",
+        "1 MiB",
     ];
     refused(&scratch, &nobody, 4, &["127.0.0.1", "9", "iofleet-worker"]);
     let target = scratch.folder("target");
@@ -151,7 +205,16 @@ fn what_cannot_be_reached_or_written_is_named() {
 fn a_full_or_read_only_target_is_refused_before_any_io() {
     let scratch = Scratch::new();
     let target = scratch.folder("target");
-    let size = ["--local", "1", "--path", target.to_str().unwrap(), "--file-size", "8192 TiB", "--threads", "1"];
+    let size = [
+        "--local",
+        "1",
+        "--path",
+        target.to_str().unwrap(),
+        "--file-size",
+        "8192 TiB",
+        "--threads",
+        "1",
+    ];
     refused(&scratch, &size, 4, &["free"]);
     refused(&scratch, &local("/proc/iofleet", &[]), 4, &["/proc"]);
 }

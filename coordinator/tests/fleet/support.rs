@@ -224,3 +224,26 @@ pub(crate) fn skip(reason: &str) {
     println!("SKIP {reason}");
     assert!(std::env::var("CI").as_deref() != Ok("true"), "skipped where it must run: {reason}");
 }
+
+/// Waits until the JSON of a run holds so many points.
+pub(crate) fn wait_for_points(json: &Path, count: usize) {
+    let end = iofleet_shared::clock::monotonic_ns() + 60_000_000_000;
+    while iofleet_shared::clock::monotonic_ns() < end {
+        let text = std::fs::read_to_string(json).unwrap_or_default();
+        let points = serde_json::from_str::<Value>(&text).ok();
+        if points.and_then(|value| value["points"].as_array().map(Vec::len)) >= Some(count) {
+            return;
+        }
+        std::thread::yield_now();
+    }
+    panic!("no {count} points in {}", json.display());
+}
+
+/// A scenario by size: one write and one read.
+pub(crate) fn by_size(scratch: &Scratch, file_size: &str, block: &str) -> String {
+    let text = format!(
+        "[workload]\nfile_size = \"{file_size}\"\nblock = \"{block}\"\ndirect = false\n\
+         [[stage]]\nop = \"write\"\n[[stage]]\nop = \"read\"\n"
+    );
+    scratch.write("by-size.toml", &text).to_str().unwrap().to_owned()
+}

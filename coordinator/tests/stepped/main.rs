@@ -6,9 +6,7 @@ use iofleet_coordinator::{
     events::{Ending, PointOutcome, RunEvent},
     exit::Exit,
     plan::Plan,
-    scenario::{
-        FleetConfig, OnFault, Params, PointSpec, Scenario, TargetConfig, Threads,
-    },
+    scenario::{FleetConfig, OnFault, Params, PointSpec, Scenario, TargetConfig, Threads},
 };
 use iofleet_shared::{
     lifecycle::Phase,
@@ -256,7 +254,10 @@ fn a_worker_is_shut_down_in_each_phase() {
         world.shut_down(1);
         settled(&mut world, &[1]);
         assert_eq!(ending(&world).exit, Exit::Partial, "{phase}\n{}", world.story());
-        assert!(world.warnings().contains("client02 is lost: the worker is shutting down"), "{phase}");
+        assert!(
+            world.warnings().contains("client02 is lost: the worker is shutting down"),
+            "{phase}"
+        );
         assert_eq!(outcomes(&world).len(), 2, "{phase}\n{}", world.story());
     }
 }

@@ -15,8 +15,8 @@ use iofleet_shared::{
     lifecycle::Phase,
     limits::HEARTBEAT,
     stats::{
-        BYTE_UNITS, LatencyCounts, NodeInterval, OP_UNITS, PointReport, ThreadEnd,
-        ThreadReport, Tick, Written,
+        BYTE_UNITS, LatencyCounts, NodeInterval, OP_UNITS, PointReport, ThreadEnd, ThreadReport,
+        Tick, Written,
     },
     wire::{Beat, Command, Datagram, Delivery, Notice, Removal},
     work::{Amount, OpKind, WorkerPlan},
@@ -187,7 +187,8 @@ impl World {
         if self.trace.len() == 60 {
             self.trace.pop_front();
         }
-        self.trace.push_back(format!("{:>12} us {text}", (self.now_ns - 10_000_000_000_000) / 1000));
+        self.trace
+            .push_back(format!("{:>12} us {text}", (self.now_ns - 10_000_000_000_000) / 1000));
     }
 
     fn now(&self) -> Now {
@@ -352,9 +353,8 @@ impl Worker {
     }
 
     fn answered(&mut self, now_ns: u64) -> Option<ToFleet> {
-        let ready = self.alive
-            && !self.cut
-            && self.to_fleet.front().is_some_and(|(at, _)| *at <= now_ns);
+        let ready =
+            self.alive && !self.cut && self.to_fleet.front().is_some_and(|(at, _)| *at <= now_ns);
         if ready { self.to_fleet.pop_front().map(|(_, message)| message) } else { None }
     }
 
@@ -418,7 +418,8 @@ impl Worker {
                     self.own.retain(|(_, event)| {
                         !matches!(event, Event::Interval { .. } | Event::Ended { .. })
                     });
-                    let delivered = (now_ns - crew.began_ns) / self.plan.as_ref().unwrap().interval_ns;
+                    let delivered =
+                        (now_ns - crew.began_ns) / self.plan.as_ref().unwrap().interval_ns;
                     self.end(&crew, now_ns - crew.began_ns, now_ns, delivered);
                 }
             }

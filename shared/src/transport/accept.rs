@@ -48,12 +48,7 @@ pub enum AcceptFailure {
 impl fmt::Display for AcceptError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { remote, why } = self;
-        write!(
-            f,
-            "turned away {}:{}: {why}",
-            remote.ip().to_canonical(),
-            remote.port()
-        )
+        write!(f, "turned away {}:{}: {why}", remote.ip().to_canonical(), remote.port())
     }
 }
 
@@ -86,17 +81,12 @@ async fn enter(incoming: Incoming) -> Result<Link, AcceptFailure> {
     let connection = incoming.await.map_err(explain)?;
     let (mut send, mut receive) = connection.accept_bi().await.map_err(explain)?;
     let mut bytes = [0; HELLO_BYTES];
-    receive
-        .read_exact(&mut bytes)
-        .await
-        .map_err(|error| ended(read_error(error)))?;
+    receive.read_exact(&mut bytes).await.map_err(|error| ended(read_error(error)))?;
     let hello = Hello::decode(&bytes);
     if hello != Err(HelloError::Foreign) {
         // Also to a peer of another version: it tells its people in its own words.
         let ours = Hello::ours().encode();
-        send.write_all(&ours)
-            .await
-            .map_err(|error| ended(write_error(error)))?;
+        send.write_all(&ours).await.map_err(|error| ended(write_error(error)))?;
     }
     let peer = match hello {
         Ok(peer) => peer,
@@ -107,15 +97,8 @@ async fn enter(incoming: Incoming) -> Result<Link, AcceptFailure> {
     };
     // Notices overtake the deliveries that wait to be sent.
     let _ = send.set_priority(1);
-    let control = Control {
-        send: FrameSend::new(send),
-        receive: FrameReceive::new(receive),
-    };
-    Ok(Link {
-        connection,
-        control,
-        peer,
-    })
+    let control = Control { send: FrameSend::new(send), receive: FrameReceive::new(receive) };
+    Ok(Link { connection, control, peer })
 }
 
 /// Ends a connection whose hellos do not fit, once the peer has what was written.

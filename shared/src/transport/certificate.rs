@@ -57,10 +57,7 @@ impl Flaw {
     pub(super) fn of_alert(alert: AlertDescription, reason: &str) -> Option<Self> {
         // Too old and too young share an alert; the text that rustls puts beside it tells.
         let young = reason.contains("not valid yet") || reason.contains("NotValidYet");
-        #[expect(
-            clippy::wildcard_enum_match_arm,
-            reason = "alerts that are not of certificates"
-        )]
+        #[expect(clippy::wildcard_enum_match_arm, reason = "alerts that are not of certificates")]
         Some(match alert {
             AlertDescription::CertificateRequired => Self::Missing,
             AlertDescription::CertificateExpired if young => Self::NotYetValid,
@@ -155,20 +152,12 @@ fn role(certificate: &X509Certificate<'_>) -> Option<Role> {
 /// Refuses a certificate that is not exactly for this role.
 pub(super) fn require_role(der: &[u8], role: Role) -> Result<(), rustls::Error> {
     let facts = facts_of_der(der).map_err(|_| CertificateError::BadEncoding)?;
-    if facts.role == Some(role) {
-        Ok(())
-    } else {
-        Err(CertificateError::InvalidPurpose.into())
-    }
+    if facts.role == Some(role) { Ok(()) } else { Err(CertificateError::InvalidPurpose.into()) }
 }
 
 fn instant(unix_s: i64) -> SystemTime {
     let distance = Duration::from_secs(unix_s.unsigned_abs());
-    if unix_s < 0 {
-        SystemTime::UNIX_EPOCH - distance
-    } else {
-        SystemTime::UNIX_EPOCH + distance
-    }
+    if unix_s < 0 { SystemTime::UNIX_EPOCH - distance } else { SystemTime::UNIX_EPOCH + distance }
 }
 
 #[cfg(test)]
@@ -178,19 +167,10 @@ mod tests {
     #[test]
     fn alerts_become_flaws() {
         let of = |alert| Flaw::of_alert(alert, "invalid peer certificate: certificate expired");
-        assert_eq!(
-            of(AlertDescription::CertificateRequired),
-            Some(Flaw::Missing)
-        );
-        assert_eq!(
-            of(AlertDescription::CertificateExpired),
-            Some(Flaw::Expired)
-        );
+        assert_eq!(of(AlertDescription::CertificateRequired), Some(Flaw::Missing));
+        assert_eq!(of(AlertDescription::CertificateExpired), Some(Flaw::Expired));
         assert_eq!(of(AlertDescription::UnknownCA), Some(Flaw::Foreign));
-        assert_eq!(
-            of(AlertDescription::UnsupportedCertificate),
-            Some(Flaw::WrongRole)
-        );
+        assert_eq!(of(AlertDescription::UnsupportedCertificate), Some(Flaw::WrongRole));
         assert_eq!(of(AlertDescription::NoApplicationProtocol), None);
         assert_eq!(
             Flaw::of_alert(
@@ -203,13 +183,8 @@ mod tests {
 
     #[test]
     fn every_flaw_has_words_of_its_own() {
-        let flaws = [
-            Flaw::Missing,
-            Flaw::Expired,
-            Flaw::NotYetValid,
-            Flaw::Foreign,
-            Flaw::WrongRole,
-        ];
+        let flaws =
+            [Flaw::Missing, Flaw::Expired, Flaw::NotYetValid, Flaw::Foreign, Flaw::WrongRole];
         let words: std::collections::BTreeSet<String> =
             flaws.iter().map(ToString::to_string).collect();
         assert_eq!(words.len(), flaws.len());
@@ -217,23 +192,13 @@ mod tests {
 
     #[test]
     fn instants_on_both_sides_of_the_epoch() {
-        assert_eq!(
-            instant(60),
-            SystemTime::UNIX_EPOCH + Duration::from_secs(60)
-        );
-        assert_eq!(
-            instant(-60),
-            SystemTime::UNIX_EPOCH - Duration::from_secs(60)
-        );
+        assert_eq!(instant(60), SystemTime::UNIX_EPOCH + Duration::from_secs(60));
+        assert_eq!(instant(-60), SystemTime::UNIX_EPOCH - Duration::from_secs(60));
     }
 
     #[test]
     fn what_is_no_certificate_is_said_so() {
         assert!(facts("-----BEGIN NOTHING-----").is_err());
-        assert!(
-            facts_of_der(&[0x30, 0x01, 0x00])
-                .unwrap_err()
-                .starts_with("no certificate")
-        );
+        assert!(facts_of_der(&[0x30, 0x01, 0x00]).unwrap_err().starts_with("no certificate"));
     }
 }

@@ -70,12 +70,7 @@ pub enum ConnectFailure {
 
 impl fmt::Display for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            host,
-            port,
-            tried,
-            why,
-        } = self;
+        let Self { host, port, tried, why } = self;
         if host.contains(':') {
             write!(f, "[{host}]:{port}")?;
         } else {
@@ -112,12 +107,7 @@ pub async fn connect(
 ) -> Result<Link, ConnectError> {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let deadline = after(within);
-    let failed = |tried, why| ConnectError {
-        host: host.to_owned(),
-        port,
-        tried,
-        why,
-    };
+    let failed = |tried, why| ConnectError { host: host.to_owned(), port, tried, why };
     let addresses = match timeout_at(deadline, resolve(endpoint, host, port)).await {
         Ok(Ok(addresses)) => addresses,
         Ok(Err(why)) => return Err(failed(Vec::new(), why)),
@@ -145,9 +135,7 @@ async fn resolve(
     host: &str,
     port: u16,
 ) -> Result<Vec<SocketAddr>, ConnectFailure> {
-    let found = tokio::net::lookup_host((host, port))
-        .await
-        .map_err(ConnectFailure::Resolve)?;
+    let found = tokio::net::lookup_host((host, port)).await.map_err(ConnectFailure::Resolve)?;
     let both = endpoint.local_addr().is_ok_and(|local| local.is_ipv6());
     let mut addresses: Vec<SocketAddr> = Vec::new();
     let mut beyond = false;
@@ -161,9 +149,7 @@ async fn resolve(
     match (addresses.is_empty(), beyond) {
         (false, _) => Ok(addresses),
         (true, true) => Err(ConnectFailure::NoRoute),
-        (true, false) => Err(ConnectFailure::Resolve(io::Error::other(
-            "it has no address",
-        ))),
+        (true, false) => Err(ConnectFailure::Resolve(io::Error::other("it has no address"))),
     }
 }
 
@@ -173,10 +159,7 @@ async fn attempt(
     deadline: Instant,
     within: Duration,
 ) -> Result<Link, ConnectFailure> {
-    let unreachable = ConnectFailure::Unreachable {
-        within,
-        port: address.port(),
-    };
+    let unreachable = ConnectFailure::Unreachable { within, port: address.port() };
     let connecting = endpoint.connect(address, SERVER_NAME).map_err(|error| {
         ConnectFailure::Resolve(io::Error::new(io::ErrorKind::InvalidInput, error))
     })?;
@@ -197,9 +180,7 @@ async fn greet(connection: Connection) -> Result<Link, ConnectFailure> {
     let (mut send, mut receive) = connection.open_bi().await.map_err(explain)?;
     let mut bytes = [0; HELLO_BYTES];
     let exchanged = async {
-        send.write_all(&Hello::ours().encode())
-            .await
-            .map_err(write_error)?;
+        send.write_all(&Hello::ours().encode()).await.map_err(write_error)?;
         receive.read_exact(&mut bytes).await.map_err(read_error)
     };
     exchanged.await.map_err(|error| {
@@ -218,15 +199,8 @@ async fn greet(connection: Connection) -> Result<Link, ConnectFailure> {
     };
     // Commands overtake whatever else waits to be sent.
     let _ = send.set_priority(1);
-    let control = Control {
-        send: FrameSend::new(send),
-        receive: FrameReceive::new(receive),
-    };
-    Ok(Link {
-        connection,
-        control,
-        peer,
-    })
+    let control = Control { send: FrameSend::new(send), receive: FrameReceive::new(receive) };
+    Ok(Link { connection, control, peer })
 }
 
 /// Turns the end of a connection into what it means for who wanted it.

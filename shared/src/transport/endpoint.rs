@@ -145,11 +145,7 @@ fn transport(role: Role) -> TransportConfig {
 
 fn require(identity: &Identity, needed: Role) -> Result<(), EndpointError> {
     let found = identity.role();
-    if found == needed {
-        Ok(())
-    } else {
-        Err(EndpointError::Role { needed, found })
-    }
+    if found == needed { Ok(()) } else { Err(EndpointError::Role { needed, found }) }
 }
 
 fn hint(error: &io::Error) -> &'static str {

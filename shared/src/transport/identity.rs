@@ -108,12 +108,7 @@ impl Identity {
         let authority = text(AUTHORITY_FILE)?;
         let certificate = text(role.certificate_file())?;
         let key = read(dir.join(role.key_file()), role, true)?;
-        Source {
-            dir,
-            role,
-            now: clock::wall(),
-        }
-        .identity(&authority, &certificate, &key)
+        Source { dir, role, now: clock::wall() }.identity(&authority, &certificate, &key)
     }
 
     /// From PEM texts that never were files, for a local fleet.
@@ -126,12 +121,11 @@ impl Identity {
         key: &str,
         role: Role,
     ) -> Result<Self, IdentityError> {
-        Source {
-            dir: Path::new(""),
-            role,
-            now: clock::wall(),
-        }
-        .identity(authority, certificate, key)
+        Source { dir: Path::new(""), role, now: clock::wall() }.identity(
+            authority,
+            certificate,
+            key,
+        )
     }
 
     /// The role that it speaks for.
@@ -168,31 +162,18 @@ impl Source<'_> {
         })?;
         let pair = CertifiedKey::from_der(chain, key, &provider()).map_err(|error| {
             if matches!(error, rustls::Error::InconsistentKeys(_)) {
-                IdentityError::NotAPair {
-                    certificate: certificate_path,
-                    key: key_path,
-                }
+                IdentityError::NotAPair { certificate: certificate_path, key: key_path }
             } else {
-                IdentityError::Content {
-                    path: key_path,
-                    why: format!("no usable key ({error})"),
-                }
+                IdentityError::Content { path: key_path, why: format!("no usable key ({error})") }
             }
         })?;
-        Ok(Identity {
-            role: self.role,
-            authority,
-            key: Arc::new(SingleCertAndKey::from(pair)),
-        })
+        Ok(Identity { role: self.role, authority, key: Arc::new(SingleCertAndKey::from(pair)) })
     }
 
     /// The trusted authorities: more than one while a fleet changes over to a new one.
     fn authority(&self, pem: &str) -> Result<RootCertStore, IdentityError> {
         let path = self.dir.join(AUTHORITY_FILE);
-        let content = |why| IdentityError::Content {
-            path: path.clone(),
-            why,
-        };
+        let content = |why| IdentityError::Content { path: path.clone(), why };
         let mut store = RootCertStore::empty();
         for certificate in certificates(&path, pem)? {
             let facts = facts_of_der(&certificate).map_err(content)?;
@@ -209,9 +190,7 @@ impl Source<'_> {
             if let Some(flaw) = flaw {
                 return Err(flawed(path, flaw, &certificate));
             }
-            store
-                .add(certificate)
-                .map_err(|error| content(error.to_string()))?;
+            store.add(certificate).map_err(|error| content(error.to_string()))?;
         }
         Ok(store)
     }
@@ -226,10 +205,7 @@ impl Source<'_> {
         let Some((own, between)) = chain.split_first() else {
             return Ok(());
         };
-        let since_epoch = self
-            .now
-            .duration_since(SystemTime::UNIX_EPOCH)
-            .unwrap_or_default();
+        let since_epoch = self.now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let now = UnixTime::since_unix_epoch(since_epoch);
         let unusable = |error: rustls::server::VerifierBuilderError| IdentityError::Content {
             path: self.dir.join(AUTHORITY_FILE),
@@ -266,27 +242,19 @@ fn read(path: PathBuf, role: Role, private: bool) -> Result<String, IdentityErro
         Err(source) => return Err(IdentityError::Unreadable { path, source }),
         Ok(file) => file,
     };
-    let unreadable = |source| IdentityError::Unreadable {
-        path: path.clone(),
-        source,
-    };
+    let unreadable = |source| IdentityError::Unreadable { path: path.clone(), source };
     let mode = file.metadata().map_err(unreadable)?.permissions().mode() & 0o7777;
     if private && mode & 0o077 != 0 {
         return Err(IdentityError::Open { path, mode });
     }
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).map_err(unreadable)?;
-    String::from_utf8(bytes).map_err(|_| IdentityError::Content {
-        path,
-        why: "bytes that are no text".to_owned(),
-    })
+    String::from_utf8(bytes)
+        .map_err(|_| IdentityError::Content { path, why: "bytes that are no text".to_owned() })
 }
 
 fn certificates(path: &Path, pem: &str) -> Result<Vec<CertificateDer<'static>>, IdentityError> {
-    let content = |why| IdentityError::Content {
-        path: path.to_owned(),
-        why,
-    };
+    let content = |why| IdentityError::Content { path: path.to_owned(), why };
     let found: Vec<_> = CertificateDer::pem_slice_iter(pem.as_bytes())
         .collect::<Result<_, _>>()
         .map_err(|error| content(format!("a damaged certificate ({error})")))?;
@@ -322,10 +290,7 @@ fn flawed(path: PathBuf, flaw: Flaw, certificate: &[u8]) -> IdentityError {
 }
 
 fn date(time: SystemTime) -> String {
-    let seconds = time
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .unwrap_or_default()
-        .as_secs();
+    let seconds = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
     i64::try_from(seconds)
         .ok()
         .and_then(|seconds| ASN1Time::from_timestamp(seconds).ok())

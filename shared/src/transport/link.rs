@@ -96,10 +96,7 @@ impl FrameSend {
     /// connection are at their end.
     pub async fn send<B: Body>(&mut self, body: &B) -> Result<(), LinkError> {
         let frame = body.encode()?;
-        self.stream
-            .write_chunk(frame.into())
-            .await
-            .map_err(write_error)
+        self.stream.write_chunk(frame.into()).await.map_err(write_error)
     }
 
     /// Says that no frame follows. What was sent still arrives.
@@ -134,10 +131,7 @@ impl FrameReceive {
     /// Takes over a stream.
     #[must_use]
     pub fn new(stream: RecvStream) -> Self {
-        Self {
-            stream,
-            body: Vec::new(),
-        }
+        Self { stream, body: Vec::new() }
     }
 
     /// The next frame; none when the peer said that no frame follows.
@@ -157,17 +151,10 @@ impl FrameReceive {
         }
         let header = Header::decode(header)?;
         if header.kind != B::KIND {
-            return Err(CodecError::Kind {
-                found: header.kind,
-                expected: B::KIND,
-            }
-            .into());
+            return Err(CodecError::Kind { found: header.kind, expected: B::KIND }.into());
         }
         self.body.resize(header.length as usize, 0);
-        self.stream
-            .read_exact(&mut self.body)
-            .await
-            .map_err(read_error)?;
+        self.stream.read_exact(&mut self.body).await.map_err(read_error)?;
         let body = B::decode(header, &self.body)?;
         if self.body.capacity() > KEPT_BYTES_MAX {
             self.body = Vec::new();
@@ -181,14 +168,12 @@ impl FrameReceive {
 /// # Errors
 /// When the connection is at its end or carries none of that size.
 pub fn send_datagram(connection: &Connection, datagram: &Datagram) -> Result<(), LinkError> {
-    connection
-        .send_datagram(datagram.encode()?.into())
-        .map_err(|error| match error {
-            SendDatagramError::ConnectionLost(error) => error.into(),
-            other @ (SendDatagramError::UnsupportedByPeer
-            | SendDatagramError::Disabled
-            | SendDatagramError::TooLarge) => LinkError::Datagram(other),
-        })
+    connection.send_datagram(datagram.encode()?.into()).map_err(|error| match error {
+        SendDatagramError::ConnectionLost(error) => error.into(),
+        other @ (SendDatagramError::UnsupportedByPeer
+        | SendDatagramError::Disabled
+        | SendDatagramError::TooLarge) => LinkError::Datagram(other),
+    })
 }
 
 /// The next datagram. Cancel-safe.
@@ -221,10 +206,7 @@ pub fn connection_words(error: &ConnectionError) -> String {
             "the peer closed the connection".to_owned()
         }
         ConnectionError::ApplicationClosed(close) => {
-            format!(
-                "the peer closed the connection: {}",
-                String::from_utf8_lossy(&close.reason)
-            )
+            format!("the peer closed the connection: {}", String::from_utf8_lossy(&close.reason))
         }
         ConnectionError::Reset => "the peer was restarted".to_owned(),
         ConnectionError::TimedOut => "the peer was silent for too long".to_owned(),

@@ -30,9 +30,7 @@ impl CoordinatorsOnly {
         authority: Arc<RootCertStore>,
         provider: Arc<CryptoProvider>,
     ) -> Result<Self, VerifierBuilderError> {
-        Ok(Self(
-            WebPkiClientVerifier::builder_with_provider(authority, provider).build()?,
-        ))
+        Ok(Self(WebPkiClientVerifier::builder_with_provider(authority, provider).build()?))
     }
 }
 
@@ -48,10 +46,8 @@ impl ClientCertVerifier for CoordinatorsOnly {
         intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        let verified = self
-            .0
-            .verify_client_cert(end_entity, intermediates, now)
-            .map_err(foreign)?;
+        let verified =
+            self.0.verify_client_cert(end_entity, intermediates, now).map_err(foreign)?;
         require_role(end_entity, Role::Coordinator)?;
         Ok(verified)
     }
@@ -88,9 +84,7 @@ impl WorkersOnly {
         authority: Arc<RootCertStore>,
         provider: Arc<CryptoProvider>,
     ) -> Result<Self, VerifierBuilderError> {
-        Ok(Self(
-            WebPkiServerVerifier::builder_with_provider(authority, provider).build()?,
-        ))
+        Ok(Self(WebPkiServerVerifier::builder_with_provider(authority, provider).build()?))
     }
 }
 
@@ -150,10 +144,7 @@ impl ServerCertVerifier for WorkersOnly {
 
 /// An authority of the same name as ours, but with another key, is as foreign as any.
 fn foreign(error: Error) -> Error {
-    if matches!(
-        error,
-        Error::InvalidCertificate(CertificateError::BadSignature)
-    ) {
+    if matches!(error, Error::InvalidCertificate(CertificateError::BadSignature)) {
         CertificateError::UnknownIssuer.into()
     } else {
         error

@@ -54,11 +54,7 @@ pub fn format_duration_ns(ns: u64) -> String {
         value /= 1000.0;
         unit = next;
     }
-    let decimals = if value < 9.995 {
-        2
-    } else {
-        usize::from(value < 99.95)
-    };
+    let decimals = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
     format!("{value:.decimals$} {unit}")
 }
 

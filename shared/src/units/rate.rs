@@ -64,24 +64,9 @@ static KIND: Kind = Kind {
     base: "bits per second",
     units: &[
         unit("bit/s", 1, "bits", &["bit", "bps", "b/s", "bits/s"]),
-        unit(
-            "kbit/s",
-            1_000,
-            "bits",
-            &["kbit", "kbps", "kb/s", "kbits/s"],
-        ),
-        unit(
-            "Mbit/s",
-            1_000_000,
-            "bits",
-            &["mbit", "mbps", "mb/s", "mbits/s"],
-        ),
-        unit(
-            "Gbit/s",
-            1_000_000_000,
-            "bits",
-            &["gbit", "gbps", "gb/s", "gbits/s"],
-        ),
+        unit("kbit/s", 1_000, "bits", &["kbit", "kbps", "kb/s", "kbits/s"]),
+        unit("Mbit/s", 1_000_000, "bits", &["mbit", "mbps", "mb/s", "mbits/s"]),
+        unit("Gbit/s", 1_000_000_000, "bits", &["gbit", "gbps", "gb/s", "gbits/s"]),
         unit("B/s", 8, "bytes", &["b", "byte/s", "bytes/s"]),
         unit("kB/s", 8_000, "bytes", &["kb", "kbyte/s"]),
         unit("MB/s", 8_000_000, "bytes", &["mb", "mbyte/s"]),
@@ -98,10 +83,5 @@ const fn unit(
     meaning: &'static str,
     aliases: &'static [&'static str],
 ) -> Unit {
-    Unit {
-        name,
-        factor,
-        meaning,
-        aliases,
-    }
+    Unit { name, factor, meaning, aliases }
 }

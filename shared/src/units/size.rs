@@ -50,18 +50,8 @@ static KIND: Kind = Kind {
         unit("B", 1, "bytes", &["byte", "bytes"]),
         unit("kB", 1_000, "1000", &["k", "kb", "kbyte", "kbytes"]),
         unit("MB", 1_000_000, "1000²", &["m", "mb", "mbyte", "mbytes"]),
-        unit(
-            "GB",
-            1_000_000_000,
-            "1000³",
-            &["g", "gb", "gbyte", "gbytes"],
-        ),
-        unit(
-            "TB",
-            1_000_000_000_000,
-            "1000⁴",
-            &["t", "tb", "tbyte", "tbytes"],
-        ),
+        unit("GB", 1_000_000_000, "1000³", &["g", "gb", "gbyte", "gbytes"]),
+        unit("TB", 1_000_000_000_000, "1000⁴", &["t", "tb", "tbyte", "tbytes"]),
         unit("KiB", 1 << 10, "1024", &["k", "kb", "ki", "kib"]),
         unit("MiB", 1 << 20, "1024²", &["m", "mb", "mi", "mib"]),
         unit("GiB", 1 << 30, "1024³", &["g", "gb", "gi", "gib"]),
@@ -75,10 +65,5 @@ const fn unit(
     meaning: &'static str,
     aliases: &'static [&'static str],
 ) -> Unit {
-    Unit {
-        name,
-        factor,
-        meaning,
-        aliases,
-    }
+    Unit { name, factor, meaning, aliases }
 }

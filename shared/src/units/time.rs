@@ -50,42 +50,12 @@ static KIND: Kind = Kind {
     example: "10 s",
     base: "nanoseconds",
     units: &[
-        unit(
-            "ns",
-            1,
-            "nanoseconds",
-            &["nsec", "nanosecond", "nanoseconds"],
-        ),
-        unit(
-            "us",
-            1_000,
-            "microseconds",
-            &["µs", "μs", "usec", "u", "microseconds"],
-        ),
-        unit(
-            "ms",
-            1_000_000,
-            "milliseconds",
-            &["m", "msec", "millisecond", "milliseconds"],
-        ),
-        unit(
-            "s",
-            1_000_000_000,
-            "seconds",
-            &["sec", "secs", "second", "seconds"],
-        ),
-        unit(
-            "min",
-            60_000_000_000,
-            "minutes",
-            &["m", "mins", "minute", "minutes"],
-        ),
-        unit(
-            "h",
-            3_600_000_000_000,
-            "hours",
-            &["hr", "hrs", "hour", "hours"],
-        ),
+        unit("ns", 1, "nanoseconds", &["nsec", "nanosecond", "nanoseconds"]),
+        unit("us", 1_000, "microseconds", &["µs", "μs", "usec", "u", "microseconds"]),
+        unit("ms", 1_000_000, "milliseconds", &["m", "msec", "millisecond", "milliseconds"]),
+        unit("s", 1_000_000_000, "seconds", &["sec", "secs", "second", "seconds"]),
+        unit("min", 60_000_000_000, "minutes", &["m", "mins", "minute", "minutes"]),
+        unit("h", 3_600_000_000_000, "hours", &["hr", "hrs", "hour", "hours"]),
     ],
 };
 
@@ -95,10 +65,5 @@ const fn unit(
     meaning: &'static str,
     aliases: &'static [&'static str],
 ) -> Unit {
-    Unit {
-        name,
-        factor,
-        meaning,
-        aliases,
-    }
+    Unit { name, factor, meaning, aliases }
 }

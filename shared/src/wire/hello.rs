@@ -89,8 +89,7 @@ impl Hello {
             newest: u16::from_le_bytes([bytes[10], bytes[11]]),
             build: String::from_utf8_lossy(build).into_owned(),
         };
-        let (our_oldest, our_newest) =
-            (WireVersion::OLDEST as u16, WireVersion::CURRENT as u16);
+        let (our_oldest, our_newest) = (WireVersion::OLDEST as u16, WireVersion::CURRENT as u16);
         if peer.newest < our_oldest || our_newest < peer.oldest {
             return Err(HelloError::NoCommonVersion {
                 build: peer.build,

@@ -14,10 +14,7 @@ use iofleet_shared::{
 
 use crate::pki::joined;
 
-const POINT: PointId = PointId {
-    index: 3,
-    attempt: 0,
-};
+const POINT: PointId = PointId { index: 3, attempt: 0 };
 
 fn refused(length: usize) -> Notice {
     Notice::Refused(Refusal {
@@ -32,37 +29,16 @@ async fn commands_and_notices_come_in_order_and_end_cleanly() {
     let mut both = joined().await;
     for index in 0..100 {
         let point = PointId { index, attempt: 0 };
-        both.coordinator
-            .control
-            .send
-            .send(&Command::Commit { point })
-            .await
-            .unwrap();
+        both.coordinator.control.send.send(&Command::Commit { point }).await.unwrap();
     }
     both.coordinator.control.send.finish();
     for index in 0..100 {
         let command: Option<Command> = both.worker.control.receive.receive().await.unwrap();
-        assert_eq!(
-            command,
-            Some(Command::Commit {
-                point: PointId { index, attempt: 0 }
-            })
-        );
+        assert_eq!(command, Some(Command::Commit { point: PointId { index, attempt: 0 } }));
     }
-    assert_eq!(
-        both.worker
-            .control
-            .receive
-            .receive::<Command>()
-            .await
-            .unwrap(),
-        None
-    );
+    assert_eq!(both.worker.control.receive.receive::<Command>().await.unwrap(), None);
     both.coordinator.control.send.delivered().await.unwrap();
-    let notice = Notice::Released(Removal {
-        files: 4,
-        left: vec!["/a".to_owned()],
-    });
+    let notice = Notice::Released(Removal { files: 4, left: vec!["/a".to_owned()] });
     both.worker.control.send.send(&notice).await.unwrap();
     let received = both.coordinator.control.receive.receive().await.unwrap();
     assert_eq!(received, Some(notice));
@@ -77,10 +53,7 @@ async fn the_largest_frame_passes_and_a_larger_one_is_not_sent() {
     let sender = tokio::spawn(async move {
         send.send(&refused(room)).await.unwrap();
         let error = send.send(&refused(room + 2048)).await.unwrap_err();
-        assert!(
-            matches!(error, LinkError::Codec(CodecError::Length(_))),
-            "{error}"
-        );
+        assert!(matches!(error, LinkError::Codec(CodecError::Length(_))), "{error}");
         send.send(&refused(5)).await.unwrap();
         send
     });
@@ -99,10 +72,7 @@ async fn a_stalled_delivery_stream_does_not_delay_control() {
         let filler = Delivery {
             point: POINT,
             number: 0,
-            content: Content::Ticks {
-                first: 0,
-                ticks: vec![Default::default(); 60_000],
-            },
+            content: Content::Ticks { first: 0, ticks: vec![Default::default(); 60_000] },
         };
         loop {
             if frames.send(&filler).await.is_err() {
@@ -112,19 +82,11 @@ async fn a_stalled_delivery_stream_does_not_delay_control() {
     });
     let unread = both.coordinator.connection.accept_uni().await.unwrap();
     for _ in 0..20 {
-        both.coordinator
-            .control
-            .send
-            .send(&Command::Stop { point: POINT })
-            .await
-            .unwrap();
+        both.coordinator.control.send.send(&Command::Stop { point: POINT }).await.unwrap();
         let command: Option<Command> = both.worker.control.receive.receive().await.unwrap();
         assert_eq!(command, Some(Command::Stop { point: POINT }));
         both.worker.control.send.send(&refused(1)).await.unwrap();
-        assert_eq!(
-            both.coordinator.control.receive.receive().await.unwrap(),
-            Some(refused(1))
-        );
+        assert_eq!(both.coordinator.control.receive.receive().await.unwrap(), Some(refused(1)));
     }
     drop(unread);
     stalled.abort();
@@ -138,10 +100,7 @@ async fn deliveries_have_streams_of_their_own() {
     let delivery = |number| Delivery {
         point: POINT,
         number,
-        content: Content::Ticks {
-            first: 0,
-            ticks: Vec::new(),
-        },
+        content: Content::Ticks { first: 0, ticks: Vec::new() },
     };
     send.send(&delivery(0)).await.unwrap();
     send.send(&delivery(1)).await.unwrap();
@@ -174,11 +133,7 @@ async fn forged_frames_are_refused_before_their_body() {
     let short = forged(&|frame| frame.truncate(HEADER_BYTES + 1));
     let stub = forged(&|frame| frame.truncate(HEADER_BYTES - 1));
     let length = CodecError::Length(FRAME_BYTES_MAX + 1).to_string();
-    let kind = CodecError::Kind {
-        found: 2,
-        expected: 1,
-    }
-    .to_string();
+    let kind = CodecError::Kind { found: 2, expected: 1 }.to_string();
     let unfinished = LinkError::Unfinished.to_string();
     for (frame, words) in [
         (too_long, length),
@@ -192,10 +147,7 @@ async fn forged_frames_are_refused_before_their_body() {
         stream.write_all(&frame).await.unwrap();
         stream.finish().unwrap();
         let stream = both.coordinator.connection.accept_uni().await.unwrap();
-        let error = FrameReceive::new(stream)
-            .receive::<Command>()
-            .await
-            .unwrap_err();
+        let error = FrameReceive::new(stream).receive::<Command>().await.unwrap_err();
         assert_eq!(error.to_string(), words);
     }
 }
@@ -220,67 +172,24 @@ async fn a_coordinator_has_one_stream_and_no_more() {
 #[tokio::test]
 async fn datagrams_go_both_ways_and_damaged_ones_are_named() {
     let both = joined().await;
-    let ping = Datagram::Ping {
-        sequence: 1,
-        sent_ns: u64::MAX,
-    };
+    let ping = Datagram::Ping { sequence: 1, sent_ns: u64::MAX };
     transport::send_datagram(&both.coordinator.connection, &ping).unwrap();
-    assert_eq!(
-        transport::receive_datagram(&both.worker.connection)
-            .await
-            .unwrap(),
-        ping
-    );
-    let pong = Datagram::Pong {
-        sequence: 1,
-        sent_ns: u64::MAX,
-        received_ns: 5,
-        answered_ns: 6,
-    };
+    assert_eq!(transport::receive_datagram(&both.worker.connection).await.unwrap(), ping);
+    let pong = Datagram::Pong { sequence: 1, sent_ns: u64::MAX, received_ns: 5, answered_ns: 6 };
     transport::send_datagram(&both.worker.connection, &pong).unwrap();
-    assert_eq!(
-        transport::receive_datagram(&both.coordinator.connection)
-            .await
-            .unwrap(),
-        pong
-    );
-    both.coordinator
-        .connection
-        .send_datagram(b"nothing of ours".to_vec().into())
-        .unwrap();
-    let error = transport::receive_datagram(&both.worker.connection)
-        .await
-        .unwrap_err();
-    assert!(
-        matches!(error, LinkError::Codec(CodecError::Magic)),
-        "{error}"
-    );
+    assert_eq!(transport::receive_datagram(&both.coordinator.connection).await.unwrap(), pong);
+    both.coordinator.connection.send_datagram(b"nothing of ours".to_vec().into()).unwrap();
+    let error = transport::receive_datagram(&both.worker.connection).await.unwrap_err();
+    assert!(matches!(error, LinkError::Codec(CodecError::Magic)), "{error}");
 }
 
 #[tokio::test]
 async fn the_end_of_a_connection_is_told_in_words() {
     let mut both = joined().await;
-    both.worker
-        .connection
-        .close(transport::CLOSE_DONE.into(), b"the daemon is stopping");
-    let error = both
-        .coordinator
-        .control
-        .receive
-        .receive::<Notice>()
-        .await
-        .unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "the peer closed the connection: the daemon is stopping"
-    );
-    let error = both
-        .worker
-        .control
-        .send
-        .send(&refused(1))
-        .await
-        .unwrap_err();
+    both.worker.connection.close(transport::CLOSE_DONE.into(), b"the daemon is stopping");
+    let error = both.coordinator.control.receive.receive::<Notice>().await.unwrap_err();
+    assert_eq!(error.to_string(), "the peer closed the connection: the daemon is stopping");
+    let error = both.worker.control.send.send(&refused(1)).await.unwrap_err();
     assert_eq!(error.to_string(), "the connection was closed by this side");
     let ping = Datagram::Alive { sequence: 1 };
     let error = transport::send_datagram(&both.worker.connection, &ping).unwrap_err();

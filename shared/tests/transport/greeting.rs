@@ -21,11 +21,7 @@ use crate::pki::{
 const SHORT: Duration = Duration::from_millis(300);
 
 fn from_the_future() -> Hello {
-    Hello {
-        oldest: 7,
-        newest: 9,
-        build: "9.9.9".to_owned(),
-    }
+    Hello { oldest: 7, newest: 9, build: "9.9.9".to_owned() }
 }
 
 #[tokio::test]
@@ -68,15 +64,9 @@ async fn a_worker_of_another_version_is_named_and_told() {
     });
     let client = transport::client(&fleet.identity(Role::Coordinator), false).unwrap();
     let error = connect_to(&client, address).await.unwrap_err();
-    assert!(matches!(
-        &error.why,
-        ConnectFailure::Hello(HelloError::NoCommonVersion { .. })
-    ));
+    assert!(matches!(&error.why, ConnectFailure::Hello(HelloError::NoCommonVersion { .. })));
     let text = error.to_string();
-    assert!(
-        text.contains("9.9.9") && text.contains("install the same version"),
-        "{text}"
-    );
+    assert!(text.contains("9.9.9") && text.contains("install the same version"), "{text}");
     let told = transport::connection_words(&old.await.unwrap());
     assert!(told.contains("protocol 7 to 9"), "{told}");
 }
@@ -91,17 +81,9 @@ async fn a_peer_that_greets_with_something_else_is_turned_away() {
     let (mut send, mut receive) = connection.open_bi().await.unwrap();
     send.write_all(&[b'x'; HELLO_BYTES]).await.unwrap();
     // Not even a hello comes back.
-    assert!(
-        receive
-            .read_to_end(HELLO_BYTES)
-            .await
-            .is_ok_and(|bytes| bytes.is_empty())
-    );
+    assert!(receive.read_to_end(HELLO_BYTES).await.is_ok_and(|bytes| bytes.is_empty()));
     let error = accepted.await.unwrap().unwrap_err();
-    assert!(
-        matches!(error.why, AcceptFailure::Hello(HelloError::Foreign)),
-        "{error}"
-    );
+    assert!(matches!(error.why, AcceptFailure::Hello(HelloError::Foreign)), "{error}");
 }
 
 #[tokio::test]
@@ -111,9 +93,7 @@ async fn an_absent_worker_is_named_with_its_port() {
     let silent = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = silent.local_addr().unwrap().port();
     let client = transport::client(&fleet.identity(Role::Coordinator), false).unwrap();
-    let error = transport::connect(&client, "127.0.0.1", port, SHORT)
-        .await
-        .unwrap_err();
+    let error = transport::connect(&client, "127.0.0.1", port, SHORT).await.unwrap_err();
     assert_eq!(
         error.to_string(),
         format!(
@@ -136,14 +116,9 @@ async fn a_worker_that_does_not_greet_is_not_waited_for() {
     let client = transport::client(&fleet.identity(Role::Coordinator), false).unwrap();
     // The handshake has to fit in, on a busy machine too.
     let within = Duration::from_secs(2);
-    let error = transport::connect(&client, "127.0.0.1", port, within)
-        .await
-        .unwrap_err();
+    let error = transport::connect(&client, "127.0.0.1", port, within).await.unwrap_err();
     assert!(matches!(error.why, ConnectFailure::Mute(_)), "{error}");
-    assert!(matches!(
-        mute.await.unwrap(),
-        ConnectionError::ApplicationClosed(_)
-    ));
+    assert!(matches!(mute.await.unwrap(), ConnectionError::ApplicationClosed(_)));
 }
 
 #[tokio::test]
@@ -153,26 +128,15 @@ async fn names_and_both_families_of_addresses() {
     let both = transport::client(&fleet.identity(Role::Coordinator), true).unwrap();
     for host in ["127.0.0.1", "localhost"] {
         let accepted = accept_one(&server);
-        let link = transport::connect(&both, host, address.port(), LONG)
-            .await
-            .unwrap();
+        let link = transport::connect(&both, host, address.port(), LONG).await.unwrap();
         assert_eq!(link.peer, Hello::ours());
         assert!(accepted.await.unwrap().is_ok());
     }
     let v4 = transport::client(&fleet.identity(Role::Coordinator), false).unwrap();
-    let error = transport::connect(&v4, "[::1]", address.port(), LONG)
-        .await
-        .unwrap_err();
+    let error = transport::connect(&v4, "[::1]", address.port(), LONG).await.unwrap_err();
     assert!(matches!(error.why, ConnectFailure::NoRoute), "{error}");
-    assert!(
-        error
-            .to_string()
-            .starts_with(&format!("[::1]:{}: ", address.port())),
-        "{error}"
-    );
-    let error = transport::connect(&v4, "no such host", 1, LONG)
-        .await
-        .unwrap_err();
+    assert!(error.to_string().starts_with(&format!("[::1]:{}: ", address.port())), "{error}");
+    let error = transport::connect(&v4, "no such host", 1, LONG).await.unwrap_err();
     assert!(matches!(error.why, ConnectFailure::Resolve(_)), "{error}");
 }
 
@@ -183,20 +147,11 @@ async fn endpoints_name_what_they_lack() {
     let error = transport::listen(address, &fleet.identity(Role::Worker)).unwrap_err();
     assert!(matches!(&error, EndpointError::Listen { .. }));
     let text = error.to_string();
-    assert!(
-        text.contains(&address.to_string()) && text.contains("another port"),
-        "{text}"
-    );
+    assert!(text.contains(&address.to_string()) && text.contains("another port"), "{text}");
     let text = transport::listen(address, &fleet.identity(Role::Coordinator)).unwrap_err();
-    assert_eq!(
-        text.to_string(),
-        "a worker's keys are needed here, these are a coordinator's"
-    );
+    assert_eq!(text.to_string(), "a worker's keys are needed here, these are a coordinator's");
     let text = transport::client(&fleet.identity(Role::Worker), false).unwrap_err();
-    assert_eq!(
-        text.to_string(),
-        "a coordinator's keys are needed here, these are a worker's"
-    );
+    assert_eq!(text.to_string(), "a coordinator's keys are needed here, these are a worker's");
     drop(server);
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let bound = socket.local_addr().unwrap();

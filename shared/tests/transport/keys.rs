@@ -33,10 +33,7 @@ fn refused(dir: &TempDir, role: Role) -> IdentityError {
 fn good_files_are_loaded() {
     let fleet = Authority::new("fleet");
     let dir = worker_dir(&fleet, &fleet.issue(&[SERVER], GOOD));
-    assert_eq!(
-        Identity::load(dir.path(), Role::Worker).unwrap().role(),
-        Role::Worker
-    );
+    assert_eq!(Identity::load(dir.path(), Role::Worker).unwrap().role(), Role::Worker);
     // A fleet that changes its authority trusts both for a while.
     let next = Authority::new("fleet, next year");
     let both = format!("{}{}", next.certificate, fleet.certificate);
@@ -51,15 +48,9 @@ fn missing_files_are_named_with_what_to_do() {
         let dir = worker_dir(&fleet, &fleet.issue(&[SERVER], GOOD));
         fs::remove_file(dir.path().join(name)).unwrap();
         let text = refused(&dir, Role::Worker).to_string();
-        assert!(
-            text.contains(&format!("{}/{name}", dir.path().display())),
-            "{text}"
-        );
+        assert!(text.contains(&format!("{}/{name}", dir.path().display())), "{text}");
         assert!(text.contains("iofleet keys init"), "{text}");
-        assert!(
-            text.contains("authority.pem, worker.pem and worker.key"),
-            "{text}"
-        );
+        assert!(text.contains("authority.pem, worker.pem and worker.key"), "{text}");
     }
 }
 
@@ -71,10 +62,7 @@ fn an_open_private_key_is_refused_with_the_command_to_close_it() {
         fs::set_permissions(dir.path().join("worker.key"), Permissions::from_mode(mode)).unwrap();
         let text = refused(&dir, Role::Worker).to_string();
         assert!(text.contains(&format!("mode {mode:04o}")), "{text}");
-        assert!(
-            text.contains(&format!("chmod 600 {}/worker.key", dir.path().display())),
-            "{text}"
-        );
+        assert!(text.contains(&format!("chmod 600 {}/worker.key", dir.path().display())), "{text}");
     }
     // Certificates are no secret.
     fs::set_permissions(dir.path().join("worker.key"), Permissions::from_mode(0o400)).unwrap();
@@ -98,24 +86,16 @@ fn every_flaw_of_ones_own_certificate_is_found_when_it_is_loaded() {
     ] {
         let dir = worker_dir(&fleet, &pair);
         let error = refused(&dir, Role::Worker);
-        let IdentityError::Flawed { flaw, path, .. } = &error else {
-            panic!("{error}")
-        };
+        let IdentityError::Flawed { flaw, path, .. } = &error else { panic!("{error}") };
         assert_eq!(*flaw, expected);
         assert_eq!(*path, dir.path().join("worker.pem"));
     }
     let dir = worker_dir(&fleet, &fleet.issue(&[SERVER], PAST));
     let text = refused(&dir, Role::Worker).to_string();
-    assert!(
-        text.contains("has expired (valid until Jan  1 00:00:00 2010"),
-        "{text}"
-    );
+    assert!(text.contains("has expired (valid until Jan  1 00:00:00 2010"), "{text}");
     let dir = worker_dir(&fleet, &fleet.issue(&[CLIENT], GOOD));
     let text = refused(&dir, Role::Worker).to_string();
-    assert!(
-        text.contains("is for the wrong role (it is a coordinator's)"),
-        "{text}"
-    );
+    assert!(text.contains("is for the wrong role (it is a coordinator's)"), "{text}");
 }
 
 #[test]
@@ -123,12 +103,7 @@ fn an_authority_that_is_over_is_named() {
     let fleet = Authority::over("fleet", PAST);
     let dir = worker_dir(&fleet, &fleet.issue(&[SERVER], GOOD));
     let error = refused(&dir, Role::Worker);
-    let IdentityError::Flawed {
-        flaw: Flaw::Expired,
-        path,
-        ..
-    } = &error
-    else {
+    let IdentityError::Flawed { flaw: Flaw::Expired, path, .. } = &error else {
         panic!("{error}");
     };
     assert_eq!(*path, dir.path().join("authority.pem"));
@@ -142,11 +117,7 @@ fn files_with_something_else_in_them_are_named() {
         ("authority.pem", "", "no certificate"),
         ("authority.pem", pair.certificate.as_str(), "no authority's"),
         ("worker.pem", pair.key.as_str(), "no certificate"),
-        (
-            "worker.pem",
-            "-----BEGIN CERTIFICATE-----\n!!\n-----END CERTIFICATE-----",
-            "damaged",
-        ),
+        ("worker.pem", "-----BEGIN CERTIFICATE-----\n!!\n-----END CERTIFICATE-----", "damaged"),
         ("worker.key", pair.certificate.as_str(), "no private key"),
     ] {
         let dir = worker_dir(&fleet, &pair);

@@ -58,11 +58,7 @@ impl Authority {
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
         let certificate = params.self_signed(&key).unwrap().pem();
-        Self {
-            params,
-            key,
-            certificate,
-        }
+        Self { params, key, certificate }
     }
 
     pub(crate) fn issue(&self, usages: &[ExtendedKeyUsagePurpose], years: Years) -> Pair {
@@ -81,10 +77,7 @@ impl Authority {
         params.extended_key_usages = usages.to_vec();
         let issuer = Issuer::from_params(&self.params, &self.key);
         let certificate = params.signed_by(&key, &issuer).unwrap().pem();
-        Pair {
-            certificate,
-            key: key.serialize_pem(),
-        }
+        Pair { certificate, key: key.serialize_pem() }
     }
 
     pub(crate) fn identity(&self, role: Role) -> Identity {
@@ -99,9 +92,7 @@ impl Authority {
     /// A client that trusts this authority and presents what it is given, whatever that is.
     pub(crate) fn raw_client(&self, pair: Option<&Pair>, protocol: &[u8]) -> Endpoint {
         let mut roots = RootCertStore::empty();
-        roots
-            .add(CertificateDer::from_pem_slice(self.certificate.as_bytes()).unwrap())
-            .unwrap();
+        roots.add(CertificateDer::from_pem_slice(self.certificate.as_bytes()).unwrap()).unwrap();
         let builder = rustls::ClientConfig::builder_with_provider(Arc::new(default_provider()))
             .with_protocol_versions(&[&TLS13])
             .unwrap()
@@ -124,15 +115,9 @@ impl Authority {
 /// A certificate that nobody but itself has signed.
 pub(crate) fn self_signed(usage: ExtendedKeyUsagePurpose) -> Pair {
     let key = KeyPair::generate().unwrap();
-    let mut params = dated(
-        CertificateParams::new(vec![SERVER_NAME.to_owned()]).unwrap(),
-        GOOD,
-    );
+    let mut params = dated(CertificateParams::new(vec![SERVER_NAME.to_owned()]).unwrap(), GOOD);
     params.extended_key_usages = vec![usage];
-    Pair {
-        certificate: params.self_signed(&key).unwrap().pem(),
-        key: key.serialize_pem(),
-    }
+    Pair { certificate: params.self_signed(&key).unwrap().pem(), key: key.serialize_pem() }
 }
 
 /// A server that asks nobody for a certificate and presents what it is given.
@@ -185,11 +170,7 @@ pub(crate) async fn joined() -> Joined {
     let accepted = accept_one(&server);
     let coordinator = connect_to(&client, address).await.unwrap();
     let worker = accepted.await.unwrap().unwrap();
-    Joined {
-        coordinator,
-        worker,
-        _endpoints: [server, client],
-    }
+    Joined { coordinator, worker, _endpoints: [server, client] }
 }
 
 fn dated(mut params: CertificateParams, (first, last): Years) -> CertificateParams {
@@ -200,8 +181,5 @@ fn dated(mut params: CertificateParams, (first, last): Years) -> CertificatePara
 
 fn der(pair: &Pair) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
     let certificate = CertificateDer::from_pem_slice(pair.certificate.as_bytes()).unwrap();
-    (
-        vec![certificate],
-        PrivateKeyDer::from_pem_slice(pair.key.as_bytes()).unwrap(),
-    )
+    (vec![certificate], PrivateKeyDer::from_pem_slice(pair.key.as_bytes()).unwrap())
 }

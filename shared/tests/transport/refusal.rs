@@ -17,32 +17,12 @@ fn impostors(fleet: &Authority) -> Vec<(&'static str, Option<Pair>, Flaw)> {
     vec![
         ("no certificate", None, Flaw::Missing),
         ("self-signed", Some(self_signed(CLIENT)), Flaw::Foreign),
-        (
-            "another authority's",
-            Some(foreign.issue(&[CLIENT], GOOD)),
-            Flaw::Foreign,
-        ),
-        (
-            "a namesake authority's",
-            Some(namesake.issue(&[CLIENT], GOOD)),
-            Flaw::Foreign,
-        ),
+        ("another authority's", Some(foreign.issue(&[CLIENT], GOOD)), Flaw::Foreign),
+        ("a namesake authority's", Some(namesake.issue(&[CLIENT], GOOD)), Flaw::Foreign),
         ("expired", Some(fleet.issue(&[CLIENT], PAST)), Flaw::Expired),
-        (
-            "not valid yet",
-            Some(fleet.issue(&[CLIENT], FUTURE)),
-            Flaw::NotYetValid,
-        ),
-        (
-            "a worker's",
-            Some(fleet.issue(&[SERVER], GOOD)),
-            Flaw::WrongRole,
-        ),
-        (
-            "of both roles",
-            Some(fleet.issue(&[SERVER, CLIENT], GOOD)),
-            Flaw::WrongRole,
-        ),
+        ("not valid yet", Some(fleet.issue(&[CLIENT], FUTURE)), Flaw::NotYetValid),
+        ("a worker's", Some(fleet.issue(&[SERVER], GOOD)), Flaw::WrongRole),
+        ("of both roles", Some(fleet.issue(&[SERVER, CLIENT], GOOD)), Flaw::WrongRole),
         ("of no role", Some(fleet.issue(&[], GOOD)), Flaw::WrongRole),
     ]
 }
@@ -55,14 +35,10 @@ async fn impostors_are_told_why_on_both_sides() {
         let accepted = accept_one(&server);
         let client = fleet.raw_client(pair.as_ref(), ALPN);
         let error = connect_to(&client, address).await.expect_err(what);
-        let ConnectFailure::Refused(found) = &error.why else {
-            panic!("{what}: {error}")
-        };
+        let ConnectFailure::Refused(found) = &error.why else { panic!("{what}: {error}") };
         assert_eq!(*found, flaw, "{what}");
         let error = accepted.await.unwrap().expect_err(what);
-        let AcceptFailure::Certificate(found) = &error.why else {
-            panic!("{what}: {error}")
-        };
+        let AcceptFailure::Certificate(found) = &error.why else { panic!("{what}: {error}") };
         assert_eq!(*found, flaw, "{what}");
     }
 }
@@ -72,11 +48,8 @@ async fn impostors_are_told_why_on_both_sides() {
 async fn impostors_read_nothing() {
     let fleet = Authority::new("fleet");
     let (server, address) = listening(&fleet);
-    let claim = Command::Claim {
-        campaign: "c".to_owned(),
-        holder: "h".to_owned(),
-        node: "n".to_owned(),
-    };
+    let claim =
+        Command::Claim { campaign: "c".to_owned(), holder: "h".to_owned(), node: "n".to_owned() };
     for (what, pair, _) in impostors(&fleet) {
         let accepted = accept_one(&server);
         let client = fleet.raw_client(pair.as_ref(), ALPN);
@@ -103,32 +76,12 @@ async fn impostors_of_a_worker_are_distrusted() {
     let client = transport::client(&fleet.identity(Role::Coordinator), false).unwrap();
     let impostors = [
         ("self-signed", self_signed(SERVER), Flaw::Foreign),
-        (
-            "another authority's",
-            foreign.issue(&[SERVER], GOOD),
-            Flaw::Foreign,
-        ),
-        (
-            "a namesake's",
-            Authority::new("fleet").issue(&[SERVER], GOOD),
-            Flaw::Foreign,
-        ),
+        ("another authority's", foreign.issue(&[SERVER], GOOD), Flaw::Foreign),
+        ("a namesake's", Authority::new("fleet").issue(&[SERVER], GOOD), Flaw::Foreign),
         ("expired", fleet.issue(&[SERVER], PAST), Flaw::Expired),
-        (
-            "not valid yet",
-            fleet.issue(&[SERVER], FUTURE),
-            Flaw::NotYetValid,
-        ),
-        (
-            "a coordinator's",
-            fleet.issue(&[CLIENT], GOOD),
-            Flaw::WrongRole,
-        ),
-        (
-            "of both roles",
-            fleet.issue(&[SERVER, CLIENT], GOOD),
-            Flaw::WrongRole,
-        ),
+        ("not valid yet", fleet.issue(&[SERVER], FUTURE), Flaw::NotYetValid),
+        ("a coordinator's", fleet.issue(&[CLIENT], GOOD), Flaw::WrongRole),
+        ("of both roles", fleet.issue(&[SERVER, CLIENT], GOOD), Flaw::WrongRole),
         ("of no role", fleet.issue(&[], GOOD), Flaw::WrongRole),
     ];
     for (what, pair, flaw) in impostors {
@@ -136,14 +89,10 @@ async fn impostors_of_a_worker_are_distrusted() {
         let address = server.local_addr().unwrap();
         let accepted = accept_one(&server);
         let error = connect_to(&client, address).await.expect_err(what);
-        let ConnectFailure::Distrusted(found) = &error.why else {
-            panic!("{what}: {error}")
-        };
+        let ConnectFailure::Distrusted(found) = &error.why else { panic!("{what}: {error}") };
         assert_eq!(*found, flaw, "{what}");
         let error = accepted.await.unwrap().expect_err(what);
-        let AcceptFailure::Distrusted(found) = &error.why else {
-            panic!("{what}: {error}")
-        };
+        let AcceptFailure::Distrusted(found) = &error.why else { panic!("{what}: {error}") };
         assert_eq!(*found, flaw, "{what}");
     }
 }
@@ -154,13 +103,8 @@ async fn a_worker_of_the_right_role_without_the_fleets_name_is_distrusted() {
     let client = transport::client(&fleet.identity(Role::Coordinator), false).unwrap();
     let server = raw_server(&fleet.issue_for("elsewhere.example", &[SERVER], GOOD));
     let accepted = accept_one(&server);
-    let error = connect_to(&client, server.local_addr().unwrap())
-        .await
-        .unwrap_err();
-    assert!(
-        matches!(&error.why, ConnectFailure::Distrusted(Flaw::Other(_))),
-        "{error}"
-    );
+    let error = connect_to(&client, server.local_addr().unwrap()).await.unwrap_err();
+    assert!(matches!(&error.why, ConnectFailure::Distrusted(Flaw::Other(_))), "{error}");
     assert!(error.to_string().contains("elsewhere.example"), "{error}");
     assert!(accepted.await.unwrap().is_err());
 }
@@ -172,10 +116,7 @@ async fn another_application_is_named() {
     let accepted = accept_one(&server);
     let client = fleet.raw_client(Some(&fleet.issue(&[CLIENT], GOOD)), b"h3");
     let error = connect_to(&client, address).await.unwrap_err().to_string();
-    assert!(
-        error.contains("does not speak iofleet's protocol"),
-        "{error}"
-    );
+    assert!(error.contains("does not speak iofleet's protocol"), "{error}");
     assert!(accepted.await.unwrap().is_err());
 }
 

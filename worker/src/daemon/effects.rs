@@ -50,20 +50,13 @@ impl Daemon {
             }
             Effect::Inspect { ticket, spec } => self.inspect(ticket, spec),
             Effect::Arm { ticket, plan } => self.arm(ticket, plan),
-            Effect::SetStart {
-                ticket,
-                t0_worker_ns,
-            } => {
+            Effect::SetStart { ticket, t0_worker_ns } => {
                 if let Some(slot) = self.crews.get(&ticket) {
                     slot.crew.set_start(t0_worker_ns);
                 }
             }
             Effect::CommitCrew { ticket } => {
-                if self
-                    .crews
-                    .get(&ticket)
-                    .is_some_and(|slot| !slot.crew.commit())
-                {
+                if self.crews.get(&ticket).is_some_and(|slot| !slot.crew.commit()) {
                     self.handle(Event::CommitLate { ticket });
                 }
             }
@@ -89,8 +82,7 @@ impl Daemon {
             }
             Effect::CloseAll { reason } => {
                 self.owes_goodbye = !self.links.is_empty();
-                self.endpoint
-                    .close(VarInt::from_u32(CLOSE_DONE), reason.as_bytes());
+                self.endpoint.close(VarInt::from_u32(CLOSE_DONE), reason.as_bytes());
             }
             Effect::Exit => self.end = Some(Ok(())),
         }
@@ -100,13 +92,9 @@ impl Daemon {
         let path = spec.dir.path.clone();
         let targets = Arc::clone(&self.targets);
         let host = self.host.clone();
-        let answer = self
-            .helpers
-            .call(TARGET_CALL_WITHIN, move || targets.inspect(&spec));
+        let answer = self.helpers.call(TARGET_CALL_WITHIN, move || targets.inspect(&spec));
         self.report(async move {
-            let result = answer
-                .await
-                .unwrap_or_else(|why| Err(no_answer(&host, &path, &why)));
+            let result = answer.await.unwrap_or_else(|why| Err(no_answer(&host, &path, &why)));
             Happening::Event(Event::Inspected { ticket, result })
         });
     }
@@ -116,45 +104,26 @@ impl Daemon {
         let targets = Arc::clone(&self.targets);
         let host = self.host.clone();
         let clock = self.clock;
-        let answer = self
-            .helpers
-            .call(ARM_WITHIN, move || -> Result<ArmedCrew, Refusal> {
-                let began_ns = monotonic_ns();
-                let files = targets.open(&plan)?;
-                let (sender, events) = mpsc::channel(CREW_EVENTS_QUEUED);
-                let alignment = targets.memory_alignment(&plan.dir);
-                let crew =
-                    Crew::arm(&plan, files, clock, alignment, sender).map_err(|error| Refusal {
-                        kind: RefusalKind::Limit,
-                        point: None,
-                        text: error.to_string(),
-                    })?;
-                Ok((crew, events, monotonic_ns().saturating_sub(began_ns)))
-            });
+        let answer = self.helpers.call(ARM_WITHIN, move || -> Result<ArmedCrew, Refusal> {
+            let began_ns = monotonic_ns();
+            let files = targets.open(&plan)?;
+            let (sender, events) = mpsc::channel(CREW_EVENTS_QUEUED);
+            let alignment = targets.memory_alignment(&plan.dir);
+            let crew = Crew::arm(&plan, files, clock, alignment, sender).map_err(|error| {
+                Refusal { kind: RefusalKind::Limit, point: None, text: error.to_string() }
+            })?;
+            Ok((crew, events, monotonic_ns().saturating_sub(began_ns)))
+        });
         let happenings = self.happenings.clone();
         self.report(async move {
-            match answer
-                .await
-                .unwrap_or_else(|why| Err(no_answer(&host, &path, &why)))
-            {
+            match answer.await.unwrap_or_else(|why| Err(no_answer(&host, &path, &why))) {
                 Ok((crew, events, took_ns)) => {
                     let (present, gone) = std::sync::mpsc::channel();
                     tokio::spawn(forward(ticket, events, happenings, present));
-                    let slot = CrewSlot {
-                        crew,
-                        cpu_at_t0: None,
-                        gone,
-                    };
-                    Happening::CrewArmed {
-                        ticket,
-                        slot,
-                        took_ns,
-                    }
+                    let slot = CrewSlot { crew, cpu_at_t0: None, gone };
+                    Happening::CrewArmed { ticket, slot, took_ns }
                 }
-                Err(refusal) => Happening::Event(Event::Armed {
-                    ticket,
-                    result: Err(refusal),
-                }),
+                Err(refusal) => Happening::Event(Event::Armed { ticket, result: Err(refusal) }),
             }
         });
     }
@@ -162,33 +131,21 @@ impl Daemon {
     /// The crew's threads leave and close their files, which may take as long as the mount does;
     /// whoever removes files waits for that.
     fn drop_crew(&mut self, ticket: Ticket) {
-        let Some(CrewSlot {
-            crew,
-            cpu_at_t0: _,
-            gone,
-        }) = self.crews.remove(&ticket)
-        else {
+        let Some(CrewSlot { crew, cpu_at_t0: _, gone }) = self.crews.remove(&ticket) else {
             return;
         };
         let status = crew.status(monotonic_ns());
-        self.last_status = CrewStatus {
-            threads: 0,
-            oldest_ns: 0,
-            ..status
-        };
+        self.last_status = CrewStatus { threads: 0, oldest_ns: 0, ..status };
         if let Err(error) = self.helpers.spawn(move || drop(crew)) {
             tracing::error!("can't start a thread to let a crew go: {error}");
         }
-        self.leavers
-            .retain(|leaver| leaver.try_recv() == Err(TryRecvError::Empty));
+        self.leavers.retain(|leaver| leaver.try_recv() == Err(TryRecvError::Empty));
         self.leavers.push(gone);
     }
 
     fn sync_fs(&self, ticket: Ticket, dir: DatasetDir) {
         let targets = Arc::clone(&self.targets);
-        let answer = self
-            .helpers
-            .call(TARGET_CALL_WITHIN, move || targets.sync_fs(&dir));
+        let answer = self.helpers.call(TARGET_CALL_WITHIN, move || targets.sync_fs(&dir));
         self.report(async move {
             let took_ns = match answer.await {
                 Ok(Ok(took_ns)) => Some(took_ns),
@@ -234,13 +191,8 @@ impl Daemon {
         let answer = self.helpers.call(ARM_WITHIN, work);
         self.report(async move {
             let removal = answer.await.unwrap_or_else(|why| {
-                let left = paths
-                    .iter()
-                    .map(|path| format!("{}: {why}", path.display()));
-                Removal {
-                    files: 0,
-                    left: left.collect(),
-                }
+                let left = paths.iter().map(|path| format!("{}: {why}", path.display()));
+                Removal { files: 0, left: left.collect() }
             });
             Happening::Event(Event::Removed { ticket, removal })
         });
@@ -270,11 +222,7 @@ async fn forward(
     _present: std::sync::mpsc::Sender<()>,
 ) {
     while let Some(event) = events.recv().await {
-        if happenings
-            .send(Happening::Crew(ticket, event))
-            .await
-            .is_err()
-        {
+        if happenings.send(Happening::Crew(ticket, event)).await.is_err() {
             return;
         }
     }
@@ -296,9 +244,5 @@ fn no_answer(host: &crate::host::Host, path: &str, why: &NoAnswer) -> Refusal {
         NoAnswer::Thread(_) => (RefusalKind::Limit, why.to_string()),
         NoAnswer::Panicked => (RefusalKind::Internal, why.to_string()),
     };
-    Refusal {
-        kind,
-        point: None,
-        text,
-    }
+    Refusal { kind, point: None, text }
 }

@@ -54,12 +54,7 @@ impl RunError {
     /// Whether the configuration is wrong, so that starting again can't help.
     #[must_use]
     pub fn is_configuration(&self) -> bool {
-        matches!(
-            self,
-            Self::Serve(ServeError::Root(
-                RootError::None | RootError::NotAbsolute(_)
-            ))
-        )
+        matches!(self, Self::Serve(ServeError::Root(RootError::None | RootError::NotAbsolute(_))))
     }
 }
 
@@ -70,39 +65,23 @@ impl RunError {
 /// When keys, socket or roots can't be used, and when the endpoint fails.
 pub fn run(config: ProcessConfig) -> Result<(), RunError> {
     // A thread of its own: its better priority must not be what the process's other threads get.
-    let control = thread::Builder::new()
-        .name("iofleet-control".to_owned())
-        .spawn(move || control(config))?;
+    let control =
+        thread::Builder::new().name("iofleet-control".to_owned()).spawn(move || control(config))?;
     control.join().map_err(|_| RunError::Panicked)?
 }
 
 fn control(config: ProcessConfig) -> Result<(), RunError> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let stop = stop_signals()?;
-        let ProcessConfig {
-            listen,
-            roots,
-            keys,
-            allow_local,
-        } = config;
+        let ProcessConfig { listen, roots, keys, allow_local } = config;
         // Before the keys, since roots are the first thing that a new installation lacks.
         check_roots(&roots).map_err(ServeError::from)?;
         let identity = Identity::load(&keys, Role::Worker)?;
         let endpoint = open(listen, &identity)?;
         let listen = endpoint.local_addr()?;
-        tracing::info!(
-            "iofleet-worker {} on UDP {listen}",
-            env!("CARGO_PKG_VERSION")
-        );
-        let config = DaemonConfig {
-            listen,
-            roots,
-            allow_local,
-            identity,
-        };
+        tracing::info!("iofleet-worker {} on UDP {listen}", env!("CARGO_PKG_VERSION"));
+        let config = DaemonConfig { listen, roots, allow_local, identity };
         serve(endpoint, config, Supervisor::Systemd, stop).await?;
         Ok(())
     })
@@ -119,9 +98,7 @@ fn open(address: Option<SocketAddr>, identity: &Identity) -> Result<Endpoint, En
 }
 
 fn has_no_v6(error: &io::Error) -> bool {
-    [libc::EAFNOSUPPORT, libc::EADDRNOTAVAIL]
-        .map(Some)
-        .contains(&error.raw_os_error())
+    [libc::EAFNOSUPPORT, libc::EADDRNOTAVAIL].map(Some).contains(&error.raw_os_error())
 }
 
 /// Registered at once, so that no signal finds the default action.

@@ -13,17 +13,10 @@ impl CpuTimes {
     pub fn parse(stat: &str) -> Option<Self> {
         let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
         // user nice system idle iowait irq softirq steal; what follows is inside user and nice.
-        let fields: Vec<u64> = line
-            .split_ascii_whitespace()
-            .take(8)
-            .map(str::parse)
-            .collect::<Result<_, _>>()
-            .ok()?;
+        let fields: Vec<u64> =
+            line.split_ascii_whitespace().take(8).map(str::parse).collect::<Result<_, _>>().ok()?;
         let idle = fields.get(3)? + fields.get(4).copied().unwrap_or(0);
-        Some(Self {
-            busy: fields.iter().sum::<u64>() - idle,
-            idle,
-        })
+        Some(Self { busy: fields.iter().sum::<u64>() - idle, idle })
     }
 
     /// Share of the time since `earlier` in which CPUs were busy; none where no tick has passed.

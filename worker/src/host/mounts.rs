@@ -41,13 +41,7 @@ fn parse_line(line: &str) -> Option<Mount> {
     let fs_type = unescape(file_system.next()?);
     let source = unescape(file_system.next()?);
     let options = format!("{mount_options},{}", file_system.next().unwrap_or_default());
-    Some(Mount {
-        id,
-        point: point.into(),
-        fs_type,
-        source,
-        options,
-    })
+    Some(Mount { id, point: point.into(), fs_type, source, options })
 }
 
 /// Blanks, tabs, newlines and backslashes stand there as `\040` and the like.

@@ -23,15 +23,9 @@ impl ControlPriority {
         let base = getpriority_process(Some(getpid())).unwrap_or(0);
         let here = rustix::thread::gettid();
         if here == getpid() || base <= CONTROL_NICE {
-            return Self {
-                granted: false,
-                base,
-            };
+            return Self { granted: false, base };
         }
-        Self {
-            granted: set(here, CONTROL_NICE),
-            base,
-        }
+        Self { granted: set(here, CONTROL_NICE), base }
     }
 
     /// Gives the calling thread, and what it will start, the process's own nice value. Making it

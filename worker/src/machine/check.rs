@@ -16,45 +16,25 @@ const BLOCK_BYTES_MAX: u64 = 1 << 30;
 /// # Errors
 /// The first flaw, in words.
 pub(super) fn plan(plan: &WorkerPlan) -> Result<(), String> {
-    let WorkerPlan {
-        block_bytes,
-        ramp_ns,
-        interval_ns,
-        threads,
-        ..
-    } = plan;
+    let WorkerPlan { block_bytes, ramp_ns, interval_ns, threads, .. } = plan;
     if threads.is_empty() || threads.len() as u64 > u64::from(THREADS_MAX) {
-        return Err(format!(
-            "{} threads, where 1 to {THREADS_MAX} can be",
-            threads.len()
-        ));
+        return Err(format!("{} threads, where 1 to {THREADS_MAX} can be", threads.len()));
     }
     if *block_bytes == 0 || *block_bytes > BLOCK_BYTES_MAX {
-        return Err(format!(
-            "a block of {block_bytes} B, where 1 to {BLOCK_BYTES_MAX} can be"
-        ));
+        return Err(format!("a block of {block_bytes} B, where 1 to {BLOCK_BYTES_MAX} can be"));
     }
     if *interval_ns < INTERVAL_NS_MIN || *interval_ns > TIME_NS_MAX {
-        return Err(format!(
-            "an interval of {interval_ns} ns, below {INTERVAL_NS_MIN}"
-        ));
+        return Err(format!("an interval of {interval_ns} ns, below {INTERVAL_NS_MIN}"));
     }
     let duration_ns = match plan.amount {
         Amount::Share => 0,
         Amount::Time { duration_ns: 0, .. } => return Err("a duration of 0".to_owned()),
         Amount::Time { duration_ns, .. } => duration_ns,
     };
-    if ramp_ns
-        .checked_add(duration_ns)
-        .is_none_or(|end| end > TIME_NS_MAX)
-    {
-        return Err(format!(
-            "a warm-up of {ramp_ns} ns and a duration of {duration_ns} ns"
-        ));
+    if ramp_ns.checked_add(duration_ns).is_none_or(|end| end > TIME_NS_MAX) {
+        return Err(format!("a warm-up of {ramp_ns} ns and a duration of {duration_ns} ns"));
     }
-    threads
-        .iter()
-        .try_for_each(|thread| check_thread(thread, *block_bytes, plan.amount))
+    threads.iter().try_for_each(|thread| check_thread(thread, *block_bytes, plan.amount))
 }
 
 fn check_thread(thread: &ThreadPlan, block_bytes: u64, amount: Amount) -> Result<(), String> {

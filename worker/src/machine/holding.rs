@@ -115,10 +115,7 @@ impl Machine {
     }
 
     pub(super) fn on_lease_end(&mut self, now_ns: u64) {
-        let reason = format!(
-            "the coordinator was silent for {}",
-            in_words(nanoseconds(LEASE))
-        );
+        let reason = format!("the coordinator was silent for {}", in_words(nanoseconds(LEASE)));
         if let Some(peer) = self.holder() {
             self.effects.push(Effect::Close { peer, reason });
         }
@@ -162,10 +159,7 @@ impl Machine {
             return;
         };
         if let Some(peer) = leaving.tell {
-            self.effects.push(Effect::Send {
-                peer,
-                notice: Notice::Released(removal),
-            });
+            self.effects.push(Effect::Send { peer, notice: Notice::Released(removal) });
         }
         self.holder = None;
         self.last = None;
@@ -179,10 +173,7 @@ impl Machine {
 
     /// The crew or the arming that removal waited for has left.
     pub(super) fn on_left(&mut self, ticket: Ticket) {
-        if let Some(Leaving {
-            step: Step::Crew { ticket: its, .. },
-            ..
-        }) = &self.leaving
+        if let Some(Leaving { step: Step::Crew { ticket: its, .. }, .. }) = &self.leaving
             && *its == ticket
         {
             self.clean();
@@ -191,11 +182,7 @@ impl Machine {
 
     /// It has not left in time.
     pub(super) fn clean_at_last(&mut self) {
-        if let Some(Leaving {
-            step: Step::Crew { ticket, .. },
-            ..
-        }) = &self.leaving
-        {
+        if let Some(Leaving { step: Step::Crew { ticket, .. }, .. }) = &self.leaving {
             if self.dismissed != Some(*ticket) {
                 self.effects.push(Effect::DropCrew { ticket: *ticket });
             }
@@ -207,26 +194,15 @@ impl Machine {
         let ticket = self.ticket();
         if let Some(leaving) = &mut self.leaving {
             leaving.step = Step::Files(ticket);
-            self.effects.push(Effect::Clean {
-                ticket,
-                keep: leaving.keep,
-            });
+            self.effects.push(Effect::Clean { ticket, keep: leaving.keep });
         }
     }
 
     fn grant(&mut self, claim: Claimant, now_ns: u64) {
         self.must_go(Trigger::Claim);
         let notice = Notice::Claimed(self.host.clone());
-        self.effects.push(Effect::Send {
-            peer: claim.peer,
-            notice,
-        });
-        self.holder = Some(Holder {
-            peer: claim.peer,
-            since_ns: now_ns,
-            heard_ns: now_ns,
-            claim,
-        });
+        self.effects.push(Effect::Send { peer: claim.peer, notice });
+        self.holder = Some(Holder { peer: claim.peer, since_ns: now_ns, heard_ns: now_ns, claim });
     }
 
     /// Ends whatever runs, and begins to remove files.
@@ -240,14 +216,10 @@ impl Machine {
             match phase {
                 Phase::Arming if point.queued.is_none() => self.dismissed = Some(point.ticket),
                 Phase::Armed | Phase::Ready | Phase::Waiting => {
-                    self.effects.push(Effect::DropCrew {
-                        ticket: point.ticket,
-                    });
+                    self.effects.push(Effect::DropCrew { ticket: point.ticket });
                 }
                 Phase::Running => {
-                    self.effects.push(Effect::StopCrew {
-                        ticket: point.ticket,
-                    });
+                    self.effects.push(Effect::StopCrew { ticket: point.ticket });
                     waits_for = Some(point.ticket);
                 }
                 Phase::Arming
@@ -260,28 +232,18 @@ impl Machine {
         let until_ns = now_ns.saturating_add(LEAVES_WITHIN_NS);
         match waits_for.or(self.dismissed) {
             Some(ticket) => {
-                self.leaving = Some(Leaving {
-                    keep,
-                    tell,
-                    step: Step::Crew { ticket, until_ns },
-                });
+                self.leaving = Some(Leaving { keep, tell, step: Step::Crew { ticket, until_ns } });
             }
             None => {
-                self.leaving = Some(Leaving {
-                    keep,
-                    tell,
-                    step: Step::Files(Ticket(0)),
-                });
+                self.leaving = Some(Leaving { keep, tell, step: Step::Files(Ticket(0)) });
                 self.clean();
             }
         }
     }
 
     fn may_be_taken_from(&self, holder: &Holder, now_ns: u64) -> bool {
-        !matches!(
-            self.phase,
-            Phase::Waiting | Phase::Running | Phase::Cleaning
-        ) && now_ns.saturating_sub(holder.heard_ns) >= nanoseconds(GIVE_UP_AFTER)
+        !matches!(self.phase, Phase::Waiting | Phase::Running | Phase::Cleaning)
+            && now_ns.saturating_sub(holder.heard_ns) >= nanoseconds(GIVE_UP_AFTER)
     }
 
     fn busy_text(&self, holder: &Holder, now_ns: u64) -> String {

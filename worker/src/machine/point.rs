@@ -51,10 +51,7 @@ impl Machine {
             let text = if self.phase == Phase::Claimed {
                 format!("point {id} can't be armed before the target's inspection has ended")
             } else {
-                format!(
-                    "point {id} can't be armed by a worker that is {}",
-                    self.phase
-                )
+                format!("point {id} can't be armed by a worker that is {}", self.phase)
             };
             return self.refuse(peer, RefusalKind::Phase, Some(id), text);
         }
@@ -90,25 +87,14 @@ impl Machine {
             return self.on_dismissed(ticket, result.is_ok());
         }
         let waits = self.phase == Phase::Arming;
-        match (
-            self.point
-                .as_ref()
-                .filter(|point| waits && point.ticket == ticket),
-            result,
-        ) {
+        match (self.point.as_ref().filter(|point| waits && point.ticket == ticket), result) {
             (Some(point), Ok(took_ns)) => {
-                let notice = Notice::Armed {
-                    point: point.id,
-                    took_ns,
-                };
+                let notice = Notice::Armed { point: point.id, took_ns };
                 self.must_go(Trigger::Armed);
                 self.notify(notice);
             }
             (Some(point), Err(refusal)) => {
-                let refusal = Refusal {
-                    point: Some(point.id),
-                    ..refusal
-                };
+                let refusal = Refusal { point: Some(point.id), ..refusal };
                 self.end_point(Trigger::Failed);
                 self.notify(Notice::Refused(refusal));
             }
@@ -129,10 +115,7 @@ impl Machine {
         if let Some(point) = &mut self.point
             && let Some(plan) = point.queued.take()
         {
-            self.effects.push(Effect::Arm {
-                ticket: point.ticket,
-                plan,
-            });
+            self.effects.push(Effect::Arm { ticket: point.ticket, plan });
         }
     }
 
@@ -141,9 +124,7 @@ impl Machine {
         if self.phase != Phase::Armed || !self.is_at(id) {
             return self.refuse_point(peer, id, "started");
         }
-        let ahead_ns = t0_ns
-            .and_then(|t0| t0.checked_sub(now_ns))
-            .filter(|ahead| *ahead > 0);
+        let ahead_ns = t0_ns.and_then(|t0| t0.checked_sub(now_ns)).filter(|ahead| *ahead > 0);
         let (Some(t0_worker_ns), Some(ahead_ns)) = (t0_ns, ahead_ns) else {
             let late_ns = now_ns.saturating_sub(t0_ns.unwrap_or(0));
             let late_ms = late_ns / 1_000_000;
@@ -156,35 +137,20 @@ impl Machine {
         if let Some(point) = &mut self.point {
             point.t0_ns = t0_ns;
             let ticket = point.ticket;
-            self.effects.push(Effect::SetStart {
-                ticket,
-                t0_worker_ns,
-            });
+            self.effects.push(Effect::SetStart { ticket, t0_worker_ns });
         }
-        self.notify(Notice::Ready {
-            point: id,
-            t0_worker_ns,
-            ahead_ns,
-        });
+        self.notify(Notice::Ready { point: id, t0_worker_ns, ahead_ns });
     }
 
     pub(super) fn on_commit(&mut self, peer: PeerId, id: PointId, now_ns: u64) {
-        let done = matches!(
-            self.phase,
-            Phase::Waiting | Phase::Running | Phase::Draining
-        );
+        let done = matches!(self.phase, Phase::Waiting | Phase::Running | Phase::Draining);
         if self.has_left(id) || (done && self.is_at(id)) {
             return;
         }
         if self.phase != Phase::Ready || !self.is_at(id) {
             return self.refuse_point(peer, id, "committed");
         }
-        let Some(&Point {
-            ticket,
-            t0_ns: Some(t0_ns),
-            ..
-        }) = self.point.as_ref()
-        else {
+        let Some(&Point { ticket, t0_ns: Some(t0_ns), .. }) = self.point.as_ref() else {
             return;
         };
         if t0_ns < now_ns.saturating_add(COMMIT_AHEAD_NS) {
@@ -211,10 +177,7 @@ impl Machine {
             }
             Phase::Waiting => {
                 self.must_go(Trigger::T0);
-                if let Some(&Point {
-                    ticket, stopped, ..
-                }) = self.point.as_ref()
-                {
+                if let Some(&Point { ticket, stopped, .. }) = self.point.as_ref() {
                     self.effects.push(Effect::Began { ticket });
                     if stopped {
                         self.effects.push(Effect::StopCrew { ticket });
@@ -250,9 +213,7 @@ impl Machine {
             Phase::Running if point.stopped => {}
             Phase::Running => {
                 point.stopped = true;
-                self.effects.push(Effect::StopCrew {
-                    ticket: point.ticket,
-                });
+                self.effects.push(Effect::StopCrew { ticket: point.ticket });
             }
             Phase::Draining => {
                 // A flush may take minutes; who stops does not want to wait for it.
@@ -331,10 +292,7 @@ impl Machine {
     }
 
     fn drain(&mut self, ticks: Vec<Tick>, report: Box<PointReport>, now_ns: u64) {
-        let stuck = report
-            .threads
-            .iter()
-            .any(|thread| thread.end == ThreadEnd::Stuck);
+        let stuck = report.threads.iter().any(|thread| thread.end == ThreadEnd::Stuck);
         let ticket = self.ticket();
         let Some(point) = &mut self.point else {
             return;
@@ -343,11 +301,7 @@ impl Machine {
         // Where a thread is stuck, the flush would be too.
         if point.writes && !stuck {
             let dir = point.dir.clone();
-            point.unsynced = Some(Unsynced {
-                ticket,
-                ticks,
-                report,
-            });
+            point.unsynced = Some(Unsynced { ticket, ticks, report });
             self.effects.push(Effect::SyncFs { ticket, dir });
         } else {
             self.deliver_end(&ticks, *report, None);
@@ -357,16 +311,10 @@ impl Machine {
     fn deliver_end(&mut self, ticks: &[Tick], report: PointReport, took_ns: Option<u64>) {
         let mut first = 0;
         for chunk in ticks.chunks(TICKS_PER_FRAME) {
-            self.deliver(Content::Ticks {
-                first,
-                ticks: chunk.to_vec(),
-            });
+            self.deliver(Content::Ticks { first, ticks: chunk.to_vec() });
             first += chunk.len() as u64;
         }
-        let mut report = PointReport {
-            syncfs_ns: took_ns,
-            ..report
-        };
+        let mut report = PointReport { syncfs_ns: took_ns, ..report };
         make_fit(&mut report);
         let number = self.deliver(Content::Report(report));
         if let Some(point) = &mut self.point {
@@ -378,11 +326,7 @@ impl Machine {
         let point = self.point.as_mut()?;
         let number = point.next_number;
         point.next_number += 1;
-        self.outbox.push_back(Delivery {
-            point: point.id,
-            number,
-            content,
-        });
+        self.outbox.push_back(Delivery { point: point.id, number, content });
         Some(number)
     }
 
@@ -393,16 +337,11 @@ impl Machine {
             return;
         };
         if phase != Phase::Arming {
-            self.effects.push(Effect::DropCrew {
-                ticket: point.ticket,
-            });
+            self.effects.push(Effect::DropCrew { ticket: point.ticket });
         } else if point.queued.is_none() {
             self.dismissed = Some(point.ticket);
         }
-        self.notify(Notice::NotStarted {
-            point: point.id,
-            why,
-        });
+        self.notify(Notice::NotStarted { point: point.id, why });
     }
 
     fn end_point(&mut self, trigger: Trigger) -> Option<Point> {
@@ -419,10 +358,7 @@ impl Machine {
                 self.phase, point.id
             ),
             Some(_) | None => {
-                format!(
-                    "point {id} can't be {what} by a worker that is {}",
-                    self.phase
-                )
+                format!("point {id} can't be {what} by a worker that is {}", self.phase)
             }
         };
         self.refuse(peer, RefusalKind::Phase, Some(id), text);
@@ -438,9 +374,7 @@ impl Machine {
     }
 
     fn has_crew(&self, ticket: Ticket) -> bool {
-        self.point
-            .as_ref()
-            .is_some_and(|point| point.ticket == ticket)
+        self.point.as_ref().is_some_and(|point| point.ticket == ticket)
     }
 }
 
@@ -454,11 +388,7 @@ fn make_fit(report: &mut PointReport) {
     if report.threads.iter().map(ranges).sum::<usize>() <= RANGES_PER_REPORT_MAX {
         return;
     }
-    for thread in report
-        .threads
-        .iter_mut()
-        .filter(|thread| ranges(thread) > 0)
-    {
+    for thread in report.threads.iter_mut().filter(|thread| ranges(thread) > 0) {
         thread.written = Written::Scattered;
     }
 }

@@ -23,10 +23,7 @@ const NOW: u64 = 1000 * S;
 const T0: u64 = NOW + S;
 const A: PeerId = PeerId(1);
 const B: PeerId = PeerId(2);
-const POINT: PointId = PointId {
-    index: 3,
-    attempt: 0,
-};
+const POINT: PointId = PointId { index: 3, attempt: 0 };
 
 fn facts() -> HostFacts {
     HostFacts {
@@ -58,11 +55,7 @@ fn target_facts() -> TargetFacts {
 }
 
 fn dir() -> DatasetDir {
-    DatasetDir {
-        path: "/mnt/t".to_owned(),
-        name: "d".to_owned(),
-        campaign: "c1".to_owned(),
-    }
+    DatasetDir { path: "/mnt/t".to_owned(), name: "d".to_owned(), campaign: "c1".to_owned() }
 }
 
 fn spec() -> TargetSpec {
@@ -97,10 +90,7 @@ fn plan(point: PointId, op: OpKind) -> WorkerPlan {
         threads: vec![ThreadPlan {
             thread: 0,
             file: "f".to_owned(),
-            extents: vec![Extent {
-                offset: 0,
-                length: 8192,
-            }],
+            extents: vec![Extent { offset: 0, length: 8192 }],
             operations: 2,
             seed: 1,
         }],
@@ -152,14 +142,7 @@ fn command(peer: PeerId, command: Command) -> Event {
 fn claim(peer: PeerId, campaign: &str) -> Event {
     let holder = format!("user{}@host, pid 12", peer.0);
     let (campaign, node) = (campaign.to_owned(), "n1".to_owned());
-    command(
-        peer,
-        Command::Claim {
-            campaign,
-            holder,
-            node,
-        },
-    )
+    command(peer, Command::Claim { campaign, holder, node })
 }
 
 fn arm(point: PointId) -> Event {
@@ -167,14 +150,7 @@ fn arm(point: PointId) -> Event {
 }
 
 fn start(t0_fleet_ns: u64) -> Event {
-    command(
-        A,
-        Command::Start {
-            point: POINT,
-            t0_fleet_ns,
-            map: ClockMap::IDENTITY,
-        },
-    )
+    command(A, Command::Start { point: POINT, t0_fleet_ns, map: ClockMap::IDENTITY })
 }
 
 fn commit() -> Event {
@@ -190,11 +166,7 @@ fn release(keep: bool) -> Event {
 }
 
 fn ended(ticket: Ticket) -> Event {
-    Event::Ended {
-        ticket,
-        ticks: vec![Tick::default()],
-        report: report(ThreadEnd::Finished),
-    }
+    Event::Ended { ticket, ticks: vec![Tick::default()], report: report(ThreadEnd::Finished) }
 }
 
 /// A machine on its way, and the ticket of its crew.
@@ -207,21 +179,11 @@ struct Fixture {
 impl Fixture {
     /// Drives a machine to a phase by the ordinary way.
     fn at(phase: Phase) -> Self {
-        let mut fixture = Self {
-            machine: Machine::new(facts()),
-            crew: Ticket(0),
-            now: NOW,
-        };
+        let mut fixture = Self { machine: Machine::new(facts()), crew: Ticket(0), now: NOW };
         for (reached, event) in [
             (Phase::Claimed, claim(A, "c1")),
             (Phase::Arming, arm(POINT)),
-            (
-                Phase::Armed,
-                Event::Armed {
-                    ticket: Ticket(1),
-                    result: Ok(5),
-                },
-            ),
+            (Phase::Armed, Event::Armed { ticket: Ticket(1), result: Ok(5) }),
             (Phase::Ready, start(T0)),
             (Phase::Waiting, commit()),
             (Phase::Running, Event::Tick),
@@ -286,32 +248,14 @@ fn commands() -> Vec<(&'static str, Event)> {
     vec![
         ("claim by another", claim(B, "c2")),
         ("claim by the holder", claim(A, "c1")),
-        (
-            "command of another",
-            command(B, Command::Release { keep: false }),
-        ),
+        ("command of another", command(B, Command::Release { keep: false })),
         ("inspect", command(A, Command::Inspect(spec()))),
         ("remove", command(A, Command::Remove(dir()))),
-        (
-            "arm",
-            arm(PointId {
-                index: 4,
-                attempt: 0,
-            }),
-        ),
+        ("arm", arm(PointId { index: 4, attempt: 0 })),
         ("start", start(T0 + S)),
         ("commit", commit()),
         ("stop", stop()),
-        (
-            "acknowledge",
-            command(
-                A,
-                Command::Acknowledge {
-                    point: POINT,
-                    through: 1,
-                },
-            ),
-        ),
+        ("acknowledge", command(A, Command::Acknowledge { point: POINT, through: 1 })),
         ("release", release(true)),
     ]
 }
@@ -321,13 +265,7 @@ fn other_events(crew: Ticket) -> Vec<(&'static str, Event)> {
         ("alive", Event::Alive { peer: A }),
         ("gone", Event::Gone { peer: A }),
         ("another gone", Event::Gone { peer: B }),
-        (
-            "armed",
-            Event::Armed {
-                ticket: crew,
-                result: Ok(5),
-            },
-        ),
+        ("armed", Event::Armed { ticket: crew, result: Ok(5) }),
         (
             "arming failed",
             Event::Armed {
@@ -339,44 +277,14 @@ fn other_events(crew: Ticket) -> Vec<(&'static str, Event)> {
                 }),
             },
         ),
-        (
-            "interval",
-            Event::Interval {
-                ticket: crew,
-                interval: NodeInterval::default(),
-            },
-        ),
+        ("interval", Event::Interval { ticket: crew, interval: NodeInterval::default() }),
         ("ended", ended(crew)),
         ("commit late", Event::CommitLate { ticket: crew }),
         ("stale end", ended(Ticket(99))),
-        (
-            "stale armed",
-            Event::Armed {
-                ticket: Ticket(99),
-                result: Ok(5),
-            },
-        ),
-        (
-            "stale removal",
-            Event::Removed {
-                ticket: Ticket(99),
-                removal: Removal::default(),
-            },
-        ),
-        (
-            "stale inspection",
-            Event::Inspected {
-                ticket: Ticket(99),
-                result: Ok(target_facts()),
-            },
-        ),
-        (
-            "stale flush",
-            Event::Synced {
-                ticket: Ticket(99),
-                took_ns: None,
-            },
-        ),
+        ("stale armed", Event::Armed { ticket: Ticket(99), result: Ok(5) }),
+        ("stale removal", Event::Removed { ticket: Ticket(99), removal: Removal::default() }),
+        ("stale inspection", Event::Inspected { ticket: Ticket(99), result: Ok(target_facts()) }),
+        ("stale flush", Event::Synced { ticket: Ticket(99), took_ns: None }),
         ("tick", Event::Tick),
         ("shutdown", Event::Shutdown),
     ]
@@ -414,48 +322,17 @@ fn a_point_from_claim_to_its_beginning() {
     let effects = fixture.handle(claim(A, "c1"));
     assert_eq!(effects, [sends(Notice::Claimed(facts()))]);
     let effects = fixture.handle(command(A, Command::Inspect(spec())));
-    assert_eq!(
-        effects,
-        [Effect::Inspect {
-            ticket: Ticket(1),
-            spec: spec()
-        }]
-    );
-    let found = Event::Inspected {
-        ticket: Ticket(1),
-        result: Ok(target_facts()),
-    };
-    assert_eq!(
-        fixture.handle(found),
-        [sends(Notice::Inspected(target_facts()))]
-    );
+    assert_eq!(effects, [Effect::Inspect { ticket: Ticket(1), spec: spec() }]);
+    let found = Event::Inspected { ticket: Ticket(1), result: Ok(target_facts()) };
+    assert_eq!(fixture.handle(found), [sends(Notice::Inspected(target_facts()))]);
     let crew = Ticket(2);
     let plan = Box::new(plan(POINT, OpKind::Write));
-    assert_eq!(
-        fixture.handle(arm(POINT)),
-        [Effect::Arm { ticket: crew, plan }]
-    );
-    let effects = fixture.handle(Event::Armed {
-        ticket: crew,
-        result: Ok(5),
-    });
-    assert_eq!(
-        effects,
-        [sends(Notice::Armed {
-            point: POINT,
-            took_ns: 5
-        })]
-    );
+    assert_eq!(fixture.handle(arm(POINT)), [Effect::Arm { ticket: crew, plan }]);
+    let effects = fixture.handle(Event::Armed { ticket: crew, result: Ok(5) });
+    assert_eq!(effects, [sends(Notice::Armed { point: POINT, took_ns: 5 })]);
     let effects = fixture.handle(start(T0));
-    let ready = Notice::Ready {
-        point: POINT,
-        t0_worker_ns: T0,
-        ahead_ns: S,
-    };
-    let set = Effect::SetStart {
-        ticket: crew,
-        t0_worker_ns: T0,
-    };
+    let ready = Notice::Ready { point: POINT, t0_worker_ns: T0, ahead_ns: S };
+    let set = Effect::SetStart { ticket: crew, t0_worker_ns: T0 };
     assert_eq!(effects, [set, sends(ready)]);
     assert_eq!(fixture.machine.next_deadline(), Some(T0));
     let effects = fixture.after(S / 2, commit());
@@ -469,62 +346,25 @@ fn a_point_from_claim_to_its_beginning() {
 fn a_point_from_its_beginning_to_its_end() {
     let mut fixture = Fixture::at(Phase::Running);
     let (crew, flush) = (Ticket(1), Ticket(2));
-    let interval = NodeInterval {
-        bytes: 8192,
-        ops: 2,
-        ..NodeInterval::default()
-    };
-    fixture.handle(Event::Interval {
-        ticket: crew,
-        interval: interval.clone(),
-    });
+    let interval = NodeInterval { bytes: 8192, ops: 2, ..NodeInterval::default() };
+    fixture.handle(Event::Interval { ticket: crew, interval: interval.clone() });
     let content = Content::Interval(interval);
-    assert_eq!(
-        fixture.deliveries(),
-        [Delivery {
-            point: POINT,
-            number: 0,
-            content
-        }]
-    );
+    assert_eq!(fixture.deliveries(), [Delivery { point: POINT, number: 0, content }]);
     let effects = fixture.handle(ended(crew));
-    let sync = Effect::SyncFs {
-        ticket: flush,
-        dir: dir(),
-    };
+    let sync = Effect::SyncFs { ticket: flush, dir: dir() };
     assert_eq!(effects, [Effect::DropCrew { ticket: crew }, sync]);
     assert!(fixture.deliveries().is_empty());
-    fixture.handle(Event::Synced {
-        ticket: flush,
-        took_ns: Some(42),
-    });
+    fixture.handle(Event::Synced { ticket: flush, took_ns: Some(42) });
     let last = fixture.deliveries();
-    assert_eq!(
-        last.iter()
-            .map(|delivery| delivery.number)
-            .collect::<Vec<_>>(),
-        [1, 2]
-    );
+    assert_eq!(last.iter().map(|delivery| delivery.number).collect::<Vec<_>>(), [1, 2]);
     let Content::Report(report) = &last[1].content else {
         panic!("the last delivery is the report, not {:?}", last[1].content);
     };
     assert_eq!((report.syncfs_ns, report.cpu_share), (Some(42), Some(0.5)));
     // An acknowledgement of less than the report leaves it where it is.
-    fixture.handle(command(
-        A,
-        Command::Acknowledge {
-            point: POINT,
-            through: 1,
-        },
-    ));
+    fixture.handle(command(A, Command::Acknowledge { point: POINT, through: 1 }));
     assert_eq!(fixture.machine.phase(), Phase::Draining);
-    fixture.handle(command(
-        A,
-        Command::Acknowledge {
-            point: POINT,
-            through: 2,
-        },
-    ));
+    fixture.handle(command(A, Command::Acknowledge { point: POINT, through: 2 }));
     assert_eq!(fixture.machine.phase(), Phase::Claimed);
 }
 
@@ -533,21 +373,9 @@ fn a_release_says_what_is_left() {
     let mut fixture = Fixture::at(Phase::Claimed);
     let clean = Ticket(1);
     let effects = fixture.handle(release(true));
-    assert_eq!(
-        effects,
-        [Effect::Clean {
-            ticket: clean,
-            keep: true
-        }]
-    );
-    let removal = Removal {
-        files: 0,
-        left: vec!["x: kept".to_owned()],
-    };
-    let effects = fixture.handle(Event::Removed {
-        ticket: clean,
-        removal: removal.clone(),
-    });
+    assert_eq!(effects, [Effect::Clean { ticket: clean, keep: true }]);
+    let removal = Removal { files: 0, left: vec!["x: kept".to_owned()] };
+    let effects = fixture.handle(Event::Removed { ticket: clean, removal: removal.clone() });
     assert_eq!(effects, [sends(Notice::Released(removal))]);
     assert_eq!(fixture.machine.phase(), Phase::Idle);
     assert_eq!(fixture.machine.next_deadline(), None);

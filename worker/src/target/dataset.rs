@@ -37,10 +37,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// A mark is never longer.
 const MARK_BYTES_MAX: u64 = 4096;
 const NAME_BYTES_MAX: usize = 200;
-const HOLD: OFlags = OFlags::RDONLY
-    .union(OFlags::DIRECTORY)
-    .union(OFlags::NOFOLLOW)
-    .union(OFlags::CLOEXEC);
+const HOLD: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// A dataset's directory as this worker holds it.
 #[derive(Debug)]
@@ -121,18 +119,14 @@ impl Dataset {
     }
 
     pub(super) fn set_memory_alignment(&self, alignment: u32) {
-        self.memory_alignment
-            .store((alignment as usize).max(1), Ordering::Relaxed);
+        self.memory_alignment.store((alignment as usize).max(1), Ordering::Relaxed);
     }
 
     pub(super) fn check_campaign(&self, campaign: &str) -> Result<(), TargetError> {
         if self.campaign == campaign {
             return Ok(());
         }
-        Err(TargetError::Foreign {
-            path: self.shown(),
-            owner: self.campaign.clone(),
-        })
+        Err(TargetError::Foreign { path: self.shown(), owner: self.campaign.clone() })
     }
 
     /// This worker made that file.
@@ -152,9 +146,7 @@ impl Dataset {
             match rustix::fs::unlinkat(&self.dir, &name, AtFlags::empty()) {
                 Ok(()) => removal.files += 1,
                 Err(Errno::NOENT) => {}
-                Err(error) => removal
-                    .left
-                    .push(format!("{}: {error}", self.shown_file(&name))),
+                Err(error) => removal.left.push(format!("{}: {error}", self.shown_file(&name))),
             }
         }
         self.remove_directories();
@@ -190,10 +182,9 @@ impl Dataset {
         let found = seen(|| read_mark(self.dir.as_fd()));
         match found {
             Some(mark) if self.matches(&mark) => Ok(()),
-            Some(mark) if mark.tool == "iofleet" => Err(TargetError::Foreign {
-                path: self.shown(),
-                owner: mark.campaign,
-            }),
+            Some(mark) if mark.tool == "iofleet" => {
+                Err(TargetError::Foreign { path: self.shown(), owner: mark.campaign })
+            }
             Some(_) | None => Err(TargetError::NoMark { path: self.shown() }),
         }
     }
@@ -272,11 +263,8 @@ fn write_mark(dir: BorrowedFd<'_>, campaign: &str, shown: &str) -> Result<(), Ta
         campaign: campaign.to_owned(),
         created_by: sysinfo::System::host_name().unwrap_or_default(),
     };
-    let failed = |source| TargetError::Call {
-        call: "write the mark of",
-        path: shown.to_owned(),
-        source,
-    };
+    let failed =
+        |source| TargetError::Call { call: "write the mark of", path: shown.to_owned(), source };
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let fd = rustix::fs::openat(dir, MARK, flags, Mode::from_raw_mode(0o644))
         .map_err(|error| failed(error.into()))?;
@@ -289,10 +277,7 @@ fn read_mark(dir: BorrowedFd<'_>) -> Option<Mark> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let fd = rustix::fs::openat(dir, MARK, flags, Mode::empty()).ok()?;
     let mut text = Vec::new();
-    std::fs::File::from(fd)
-        .take(MARK_BYTES_MAX)
-        .read_to_end(&mut text)
-        .ok()?;
+    std::fs::File::from(fd).take(MARK_BYTES_MAX).read_to_end(&mut text).ok()?;
     serde_json::from_slice(&text).ok()
 }
 

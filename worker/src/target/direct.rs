@@ -36,11 +36,7 @@ pub(super) fn alignment(dataset: &Dataset, blocks: &[u64]) -> Result<DirectAlign
 
 fn check_multiples(dataset: &Dataset, blocks: &[u64], alignment: u64) -> Result<(), TargetError> {
     match blocks.iter().find(|block| **block % alignment != 0) {
-        Some(&block) => Err(TargetError::Alignment {
-            path: dataset.shown(),
-            block,
-            alignment,
-        }),
+        Some(&block) => Err(TargetError::Alignment { path: dataset.shown(), block, alignment }),
         None => Ok(()),
     }
 }
@@ -72,21 +68,13 @@ impl<'a> Scratch<'a> {
             Err(Errno::INVAL | Errno::OPNOTSUPP) => None,
             Err(error) => return Err(failed(error)),
         };
-        Ok(Self {
-            dataset,
-            file: file.into(),
-            direct,
-        })
+        Ok(Self { dataset, file: file.into(), direct })
     }
 
     /// What the file system says; none where it says nothing.
     fn asked(&self) -> Result<Option<DirectAlignment>, TargetError> {
-        let statx = rustix::fs::statx(
-            self.file.as_fd(),
-            "",
-            AtFlags::EMPTY_PATH,
-            StatxFlags::DIOALIGN,
-        );
+        let statx =
+            rustix::fs::statx(self.file.as_fd(), "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN);
         let said = statx.ok().filter(|statx| {
             StatxFlags::from_bits_retain(statx.stx_mask).contains(StatxFlags::DIOALIGN)
         });
@@ -115,18 +103,10 @@ impl<'a> Scratch<'a> {
         for &block in blocks {
             if block == 0 || block > BLOCK_BYTES_MAX || !self.takes(block)? {
                 let (path, alignment) = (self.dataset.shown(), u64::from(offset));
-                return Err(TargetError::Alignment {
-                    path,
-                    block,
-                    alignment,
-                });
+                return Err(TargetError::Alignment { path, block, alignment });
             }
         }
-        Ok(DirectAlignment {
-            memory: PAGE,
-            offset,
-            source: AlignmentSource::Probe,
-        })
+        Ok(DirectAlignment { memory: PAGE, offset, source: AlignmentSource::Probe })
     }
 
     /// Whether one block goes through at an offset of one block.
@@ -151,8 +131,6 @@ impl<'a> Scratch<'a> {
     }
 
     fn no_direct(&self) -> TargetError {
-        TargetError::NoDirect {
-            path: self.dataset.shown(),
-        }
+        TargetError::NoDirect { path: self.dataset.shown() }
     }
 }

@@ -201,22 +201,14 @@ impl TargetError {
             Errno::ROFS => Self::ReadOnly { path },
             Errno::LOOP => Self::Symlink { link: path },
             Errno::NOTDIR => Self::NotDirectory(path),
-            _ => Self::Call {
-                call,
-                path,
-                source: errno.into(),
-            },
+            _ => Self::Call { call, path, source: errno.into() },
         }
     }
 }
 
 /// As the coordinator hears it.
 pub(super) fn refused(error: TargetError) -> Refusal {
-    Refusal {
-        kind: RefusalKind::Target,
-        point: None,
-        text: error.to_string(),
-    }
+    Refusal { kind: RefusalKind::Target, point: None, text: error.to_string() }
 }
 
 /// A number of bytes for people, to three digits.

@@ -41,19 +41,9 @@ pub(super) fn open(dataset: &Dataset, plan: &WorkerPlan) -> Result<Vec<OpenedFil
         let began_ns = monotonic_ns();
         let file = open_one(dataset, plan, name, end)?;
         let open_ns = monotonic_ns().saturating_sub(began_ns);
-        opened.insert(
-            name,
-            OpenedFile {
-                file: Arc::new(file),
-                open_ns,
-            },
-        );
+        opened.insert(name, OpenedFile { file: Arc::new(file), open_ns });
     }
-    Ok(plan
-        .threads
-        .iter()
-        .filter_map(|thread| opened.get(&*thread.file).cloned())
-        .collect())
+    Ok(plan.threads.iter().filter_map(|thread| opened.get(&*thread.file).cloned()).collect())
 }
 
 fn remove(dataset: &Dataset, name: &str) -> Result<(), TargetError> {
@@ -93,11 +83,9 @@ fn open_one(
         found => Some(found),
     });
     match long_enough.unwrap_or_else(|| length(dataset, name, &file)) {
-        Ok(found) if found < end => Err(TargetError::Short {
-            path: dataset.shown_file(name),
-            found,
-            needed: end,
-        }),
+        Ok(found) if found < end => {
+            Err(TargetError::Short { path: dataset.shown_file(name), found, needed: end })
+        }
         Ok(_) => Ok(file),
         Err(error) => Err(error),
     }
@@ -107,43 +95,36 @@ fn open_one(
 /// empty, since nobody writes before T0.
 fn create(dataset: &Dataset, name: &str, flags: OFlags) -> Result<File, TargetError> {
     let mut found = 0;
-    let file = seen(
-        || match openat(dataset, name, flags | OFlags::CREATE | OFlags::EXCL) {
-            Ok(file) => {
-                dataset.note(name);
-                Some(Ok(file))
-            }
-            Err(Errno::EXIST) => {
-                let file = match openat(dataset, name, flags) {
-                    Ok(file) => file,
-                    // Removed in between by the worker whose task that is.
-                    Err(Errno::NOENT) => return None,
-                    Err(error) => return Some(Err(failed(dataset, name, error))),
-                };
-                match length(dataset, name, &file) {
-                    Ok(0) => Some(Ok(file)),
-                    Ok(bytes) => {
-                        found = bytes;
-                        None
-                    }
-                    Err(error) => Some(Err(error)),
+    let file = seen(|| match openat(dataset, name, flags | OFlags::CREATE | OFlags::EXCL) {
+        Ok(file) => {
+            dataset.note(name);
+            Some(Ok(file))
+        }
+        Err(Errno::EXIST) => {
+            let file = match openat(dataset, name, flags) {
+                Ok(file) => file,
+                // Removed in between by the worker whose task that is.
+                Err(Errno::NOENT) => return None,
+                Err(error) => return Some(Err(failed(dataset, name, error))),
+            };
+            match length(dataset, name, &file) {
+                Ok(0) => Some(Ok(file)),
+                Ok(bytes) => {
+                    found = bytes;
+                    None
                 }
+                Err(error) => Some(Err(error)),
             }
-            Err(error) => {
-                // Some file systems create the file first and then find that they can't open it so.
-                if flags.contains(OFlags::DIRECT) && error == Errno::INVAL {
-                    let _ = rustix::fs::unlinkat(dataset.dir(), name, AtFlags::empty());
-                }
-                Some(Err(failed(dataset, name, error)))
+        }
+        Err(error) => {
+            // Some file systems create the file first and then find that they can't open it so.
+            if flags.contains(OFlags::DIRECT) && error == Errno::INVAL {
+                let _ = rustix::fs::unlinkat(dataset.dir(), name, AtFlags::empty());
             }
-        },
-    );
-    file.unwrap_or_else(|| {
-        Err(TargetError::Exists {
-            path: dataset.shown_file(name),
-            found,
-        })
-    })
+            Some(Err(failed(dataset, name, error)))
+        }
+    });
+    file.unwrap_or_else(|| Err(TargetError::Exists { path: dataset.shown_file(name), found }))
 }
 
 fn openat(dataset: &Dataset, name: &str, flags: OFlags) -> Result<File, Errno> {
@@ -157,9 +138,7 @@ fn failed(dataset: &Dataset, name: &str, error: Errno) -> TargetError {
 fn length(dataset: &Dataset, name: &str, file: &File) -> Result<u64, TargetError> {
     let stat = rustix::fs::fstat(file).map_err(|error| failed(dataset, name, error))?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err(TargetError::NotFile {
-            path: dataset.shown_file(name),
-        });
+        return Err(TargetError::NotFile { path: dataset.shown_file(name) });
     }
     Ok(u64::try_from(stat.st_size).unwrap_or(0))
 }

@@ -52,13 +52,7 @@ fn raised(resource: Resource) -> Option<u64> {
     let Rlimit { current, maximum } = getrlimit(resource);
     if current != maximum {
         // Refused only where another thread changed it in between; the old value counts then.
-        let _ = setrlimit(
-            resource,
-            Rlimit {
-                current: maximum,
-                maximum,
-            },
-        );
+        let _ = setrlimit(resource, Rlimit { current: maximum, maximum });
     }
     getrlimit(resource).current
 }
@@ -68,12 +62,6 @@ fn control_group_tasks() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let group = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let dir = Path::new("/sys/fs/cgroup").join(group);
-    let number = |name| {
-        fs::read_to_string(dir.join(name))
-            .ok()?
-            .trim()
-            .parse::<u64>()
-            .ok()
-    };
+    let number = |name| fs::read_to_string(dir.join(name)).ok()?.trim().parse::<u64>().ok();
     Some(number("pids.max")?.saturating_sub(number("pids.current")?))
 }

@@ -46,11 +46,7 @@ impl Roots {
         for path in paths {
             open_root(path, allow_local)?;
         }
-        Ok(Self {
-            paths: paths.to_vec(),
-            allow_local,
-            by_steps: false,
-        })
+        Ok(Self { paths: paths.to_vec(), allow_local, by_steps: false })
     }
 
     /// Goes from the root that `target` lies under to the target.
@@ -68,15 +64,8 @@ impl Roots {
             .filter_map(|root| Some((root, path.strip_prefix(root).ok()?)))
             .min_by_key(|(_, rest)| rest.components().count());
         let Some((root, rest)) = inside else {
-            let roots: Vec<_> = self
-                .paths
-                .iter()
-                .map(|root| root.display().to_string())
-                .collect();
-            return Err(TargetError::Outside {
-                path: target.to_owned(),
-                roots: roots.join(", "),
-            });
+            let roots: Vec<_> = self.paths.iter().map(|root| root.display().to_string()).collect();
+            return Err(TargetError::Outside { path: target.to_owned(), roots: roots.join(", ") });
         };
         let fd = open_root(root, self.allow_local)?;
         let mut parts: Vec<&OsStr> = rest.components().map(|part| part.as_os_str()).collect();
@@ -87,26 +76,12 @@ impl Roots {
                 source,
             })?;
             let (path, last) = (target.to_owned(), OsString::from("."));
-            return Ok(Place {
-                path,
-                parent: fd,
-                last,
-                dir: Some(dir),
-            });
+            return Ok(Place { path, parent: fd, last, dir: Some(dir) });
         };
-        let walk = Walk {
-            root,
-            target,
-            by_steps: self.by_steps,
-        };
+        let walk = Walk { root, target, by_steps: self.by_steps };
         let parent = walk.to(fd, &parts)?;
         let dir = walk.step(parent.as_fd(), &root.join(rest), last)?;
-        Ok(Place {
-            path: target.to_owned(),
-            parent,
-            last: last.to_owned(),
-            dir,
-        })
+        Ok(Place { path: target.to_owned(), parent, last: last.to_owned(), dir })
     }
 }
 
@@ -197,20 +172,13 @@ impl Walk<'_> {
 }
 
 fn open_root(path: &Path, allow_local: bool) -> Result<OwnedFd, RootError> {
-    let failed = |errno: Errno| RootError::Open {
-        path: path.to_owned(),
-        source: errno.into(),
-    };
+    let failed = |errno: Errno| RootError::Open { path: path.to_owned(), source: errno.into() };
     let root = rustix::fs::open(path, WAY, Mode::empty()).map_err(failed)?;
     if !allow_local {
         let device = rustix::fs::fstat(&root).map_err(failed)?.st_dev;
-        let above = rustix::fs::statat(&root, "..", AtFlags::empty())
-            .map_err(failed)?
-            .st_dev;
+        let above = rustix::fs::statat(&root, "..", AtFlags::empty()).map_err(failed)?.st_dev;
         if device == above {
-            return Err(RootError::Local {
-                path: path.to_owned(),
-            });
+            return Err(RootError::Local { path: path.to_owned() });
         }
     }
     Ok(root)

@@ -59,18 +59,12 @@ impl Fixture {
         let thread = |(thread, (file, length)): (usize, &(&str, u64))| ThreadPlan {
             thread: u32::try_from(thread).unwrap(),
             file: (*file).to_owned(),
-            extents: vec![Extent {
-                offset: 0,
-                length: *length,
-            }],
+            extents: vec![Extent { offset: 0, length: *length }],
             operations: length / 4096,
             seed: 1,
         };
         WorkerPlan {
-            point: PointId {
-                index: 0,
-                attempt: 0,
-            },
+            point: PointId { index: 0, attempt: 0 },
             dir: self.dataset("t"),
             remove: vec![],
             op,
@@ -132,10 +126,7 @@ fn paths_outside_the_roots_are_refused() {
         spec.dir.path = "/elsewhere/t".to_owned();
         let text = fixture.targets.inspect(&spec).unwrap_err().text;
         let root = fixture.dir.path().display().to_string();
-        assert!(
-            text.contains("/elsewhere/t") && text.contains(&root),
-            "{text}"
-        );
+        assert!(text.contains("/elsewhere/t") && text.contains(&root), "{text}");
         // A root's name as a prefix of another name is no way in.
         spec.dir.path = format!("{root}-not/t");
         let text = fixture.targets.inspect(&spec).unwrap_err().text;
@@ -163,11 +154,7 @@ fn links_are_named_and_not_followed() {
         // A link that stays inside is one as well.
         fs::create_dir(fixture.dir.path().join("real")).unwrap();
         symlink("real", fixture.dir.path().join("inner")).unwrap();
-        assert!(
-            fixture
-                .refusal("inner/t")
-                .contains("inner in target.path is a symbolic link")
-        );
+        assert!(fixture.refusal("inner/t").contains("inner in target.path is a symbolic link"));
         assert_eq!(fs::read_dir(outside.path().join("sub")).unwrap().count(), 0);
     }
 }
@@ -179,10 +166,7 @@ fn a_link_in_the_datasets_place_is_refused() {
     fs::create_dir(fixture.dir.path().join("t")).unwrap();
     symlink(outside.path(), fixture.dir.path().join("t/iofleet-d1")).unwrap();
     let text = fixture.refusal("t");
-    assert!(
-        text.contains("iofleet-d1 in target.path is a symbolic link"),
-        "{text}"
-    );
+    assert!(text.contains("iofleet-d1 in target.path is a symbolic link"), "{text}");
     assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
 }
 
@@ -191,10 +175,7 @@ fn only_the_last_component_is_created() {
     for fixture in [Fixture::new(), Fixture::by_steps()] {
         let text = fixture.refusal("a/b/t");
         let missing = fixture.dir.path().join("a");
-        assert!(
-            text.starts_with(&format!("{} does not exist", missing.display())),
-            "{text}"
-        );
+        assert!(text.starts_with(&format!("{} does not exist", missing.display())), "{text}");
         assert!(text.contains("unmounted file system"), "{text}");
         assert!(!fixture.exists("a"));
     }
@@ -232,10 +213,7 @@ fn names_that_leave_the_dataset_are_refused() {
     for name in ["../x", "a/b", "..", "", ".iofleet.json", "a\0b"] {
         let plan = fixture.plan(OpKind::Write, true, &[(name, 4096)]);
         let text = fixture.targets.open(&plan).unwrap_err().text;
-        assert!(
-            text.contains("is not a plain file name"),
-            "{name:?}: {text}"
-        );
+        assert!(text.contains("is not a plain file name"), "{name:?}: {text}");
         let mut plan = fixture.plan(OpKind::Write, true, &[("f", 4096)]);
         plan.remove = vec![name.to_owned()];
         assert!(fixture.targets.open(&plan).is_err(), "{name:?}");
@@ -257,25 +235,11 @@ fn two_workers_share_a_dataset_and_the_last_one_removes_it() {
     let files = first.targets.open(&plan).unwrap();
     assert!(Arc::ptr_eq(&files[0].file, &files[1].file));
     second.open(&plan).unwrap();
-    second
-        .open(&first.plan(OpKind::Write, true, &[("own", 4096)]))
-        .unwrap();
+    second.open(&first.plan(OpKind::Write, true, &[("own", 4096)])).unwrap();
     // The first made the shared file; what the second made keeps the directories.
-    assert_eq!(
-        first.targets.clean(false),
-        Removal {
-            files: 1,
-            left: vec![]
-        }
-    );
+    assert_eq!(first.targets.clean(false), Removal { files: 1, left: vec![] });
     assert!(first.exists("t/iofleet-d1/own") && !first.exists("t/iofleet-d1/shared"));
-    assert_eq!(
-        second.clean(false),
-        Removal {
-            files: 1,
-            left: vec![]
-        }
-    );
+    assert_eq!(second.clean(false), Removal { files: 1, left: vec![] });
     assert!(!first.exists("t"));
 }
 
@@ -306,48 +270,26 @@ fn a_file_with_content_is_not_taken_for_fresh() {
 #[test]
 fn reads_need_files_that_are_long_enough() {
     let fixture = Fixture::new();
-    fixture
-        .targets
-        .open(&fixture.plan(OpKind::Write, true, &[("f0", 4096)]))
-        .unwrap();
+    fixture.targets.open(&fixture.plan(OpKind::Write, true, &[("f0", 4096)])).unwrap();
     let f0 = fixture.dir.path().join("t/iofleet-d1/f0");
     fs::write(&f0, vec![0; 8192]).unwrap();
-    fixture
-        .targets
-        .open(&fixture.plan(OpKind::Read, false, &[("f0", 8192)]))
-        .unwrap();
+    fixture.targets.open(&fixture.plan(OpKind::Read, false, &[("f0", 8192)])).unwrap();
     // A rest shorter than a block is not read.
-    fixture
-        .targets
-        .open(&fixture.plan(OpKind::Read, false, &[("f0", 8193)]))
-        .unwrap();
-    let short = fixture
-        .targets
-        .open(&fixture.plan(OpKind::Read, false, &[("f0", 12288)]));
+    fixture.targets.open(&fixture.plan(OpKind::Read, false, &[("f0", 8193)])).unwrap();
+    let short = fixture.targets.open(&fixture.plan(OpKind::Read, false, &[("f0", 12288)]));
     let text = short.unwrap_err().text;
-    assert!(
-        text.contains("f0 has 8192 B, where the plan needs 12288 B"),
-        "{text}"
-    );
-    let missing = fixture
-        .targets
-        .open(&fixture.plan(OpKind::Read, false, &[("f9", 4096)]));
+    assert!(text.contains("f0 has 8192 B, where the plan needs 12288 B"), "{text}");
+    let missing = fixture.targets.open(&fixture.plan(OpKind::Read, false, &[("f9", 4096)]));
     assert!(missing.unwrap_err().text.contains("f9"));
 }
 
 #[test]
 fn kept_files_are_named() {
     let fixture = Fixture::new();
-    fixture
-        .targets
-        .open(&fixture.plan(OpKind::Write, true, &[("f0", 4096)]))
-        .unwrap();
+    fixture.targets.open(&fixture.plan(OpKind::Write, true, &[("f0", 4096)])).unwrap();
     let Removal { files, left } = fixture.targets.clean(true);
     let path = fixture.dir.path().join("t/iofleet-d1");
-    assert_eq!(
-        (files, left),
-        (0, vec![format!("{}: kept", path.display())])
-    );
+    assert_eq!((files, left), (0, vec![format!("{}: kept", path.display())]));
     assert!(fixture.exists("t/iofleet-d1/f0"));
     assert!(fixture.targets.paths().is_empty());
 }
@@ -355,10 +297,7 @@ fn kept_files_are_named() {
 #[test]
 fn one_dataset_is_removed_while_another_stays() {
     let fixture = Fixture::new();
-    fixture
-        .targets
-        .open(&fixture.plan(OpKind::Write, true, &[("f0", 4096)]))
-        .unwrap();
+    fixture.targets.open(&fixture.plan(OpKind::Write, true, &[("f0", 4096)])).unwrap();
     let mut other = fixture.plan(OpKind::Write, true, &[("f0", 4096)]);
     other.dir.name = "d2".to_owned();
     fixture.targets.open(&other).unwrap();
@@ -374,10 +313,7 @@ fn too_little_space_says_how_much() {
     let mut spec = fixture.spec("t");
     spec.bytes = u64::MAX;
     let text = fixture.targets.inspect(&spec).unwrap_err().text;
-    assert!(
-        text.contains("too full") && text.contains("18446744 TB"),
-        "{text}"
-    );
+    assert!(text.contains("too full") && text.contains("18446744 TB"), "{text}");
     assert!(!fixture.exists("t"));
 }
 
@@ -388,11 +324,7 @@ fn limits_of_the_machine_are_named() {
     spec.buffer_bytes = 1 << 60;
     let refusal = fixture.targets.inspect(&spec).unwrap_err();
     assert_eq!(refusal.kind, RefusalKind::Limit);
-    assert!(
-        refusal.text.contains("of memory are available"),
-        "{}",
-        refusal.text
-    );
+    assert!(refusal.text.contains("of memory are available"), "{}", refusal.text);
     spec = fixture.spec("t");
     spec.threads = u32::MAX;
     let refusal = fixture.targets.inspect(&spec).unwrap_err();
@@ -403,22 +335,13 @@ fn limits_of_the_machine_are_named() {
 #[test]
 fn roots_that_can_not_be_used() {
     let new = |root: &str, local| {
-        Targets::new(&[root.into()], local, Host::default())
-            .map(|_| ())
-            .map_err(|e| e.to_string())
+        Targets::new(&[root.into()], local, Host::default()).map(|_| ()).map_err(|e| e.to_string())
     };
-    assert!(
-        new("/no/such/root", true)
-            .unwrap_err()
-            .contains("/no/such/root can't be opened")
-    );
+    assert!(new("/no/such/root", true).unwrap_err().contains("/no/such/root can't be opened"));
     assert!(new("relative", true).unwrap_err().contains("absolute"));
     assert!(new("/tmp/../tmp", true).unwrap_err().contains("`..`"));
     let text = new("/", false).unwrap_err();
-    assert!(
-        text.contains("allow_local = true") && text.contains("--allow-local"),
-        "{text}"
-    );
+    assert!(text.contains("allow_local = true") && text.contains("--allow-local"), "{text}");
     // /proc is a mount of its own on every Linux.
     assert_eq!(new("/proc", false), Ok(()));
     assert!(Targets::new(&[], true, Host::default()).is_err());
@@ -450,11 +373,7 @@ fn direct_io_is_asked_for_or_tried() {
     let facts = match fixture.targets.inspect(&spec) {
         Ok(facts) => facts,
         Err(refusal) => {
-            assert!(
-                refusal.text.contains("set direct = false"),
-                "{}",
-                refusal.text
-            );
+            assert!(refusal.text.contains("set direct = false"), "{}", refusal.text);
             return;
         }
     };
@@ -477,8 +396,6 @@ fn direct_io_is_asked_for_or_tried() {
 #[test]
 fn numbers_of_bytes_for_people() {
     let shown = [0, 999, 1000, 16_384, 999_499, 999_500, 17_179_869_184];
-    let words = [
-        "0 B", "999 B", "1.00 kB", "16.4 kB", "999 kB", "1.00 MB", "17.2 GB",
-    ];
+    let words = ["0 B", "999 B", "1.00 kB", "16.4 kB", "999 kB", "1.00 MB", "17.2 GB"];
     assert_eq!(shown.map(error::bytes), words);
 }

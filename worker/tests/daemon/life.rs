@@ -29,10 +29,7 @@ async fn a_second_coordinator_is_told_who_has_the_worker() {
     let mut second = daemon.coordinator().await;
     let (kind, text) = refusal(second.claim("c2").await);
     assert_eq!(kind, RefusalKind::Busy);
-    assert!(
-        text.contains("ann@laptop, pid 12") && text.contains("campaign c1"),
-        "{text}"
-    );
+    assert!(text.contains("ann@laptop, pid 12") && text.contains("campaign c1"), "{text}");
     // Nor can it do anything else.
     let (kind, _) = refusal(second.ask(Command::Release { keep: false }).await);
     assert_eq!(kind, RefusalKind::Phase);
@@ -47,9 +44,7 @@ async fn a_coordinator_that_leaves_makes_room() {
     let daemon = Daemon::start(root.path());
     let mut first = daemon.coordinator().await;
     first.claim("c1").await;
-    first
-        .ask(Command::Inspect(spec(&dataset(root.path()))))
-        .await;
+    first.ask(Command::Inspect(spec(&dataset(root.path())))).await;
     assert!(root.path().join("t/iofleet-d").exists());
     first.connection.close(0_u32.into(), b"");
     // The claim is granted at once, or as soon as the files of the first are gone.
@@ -70,13 +65,7 @@ async fn pings_are_answered_and_the_holder_hears_a_heartbeat() {
     let mut coordinator = daemon.coordinator().await;
     coordinator.ping(7);
     let pong = coordinator.datagram().await;
-    let Datagram::Pong {
-        sequence: 7,
-        sent_ns,
-        received_ns,
-        answered_ns,
-    } = pong
-    else {
+    let Datagram::Pong { sequence: 7, sent_ns, received_ns, answered_ns } = pong else {
         panic!("{pong:?}");
     };
     // One clock on one machine.
@@ -90,10 +79,7 @@ async fn pings_are_answered_and_the_holder_hears_a_heartbeat() {
             panic!("{datagram:?}");
         };
         assert_eq!((beat.sequence, beat.phase), (sequence, Phase::Claimed));
-        assert_eq!(
-            (beat.incarnation, beat.threads, beat.bytes),
-            (facts.incarnation, 0, 0)
-        );
+        assert_eq!((beat.incarnation, beat.threads, beat.bytes), (facts.incarnation, 0, 0));
     }
 }
 
@@ -102,11 +88,8 @@ async fn refusals_come_in_words_and_leave_the_worker_as_it_was() {
     let root = tempfile::tempdir().unwrap();
     let daemon = Daemon::start(root.path());
     let mut coordinator = daemon.coordinator().await;
-    let (kind, text) = refusal(
-        coordinator
-            .ask(Command::Inspect(spec(&dataset(root.path()))))
-            .await,
-    );
+    let (kind, text) =
+        refusal(coordinator.ask(Command::Inspect(spec(&dataset(root.path())))).await);
     assert_eq!(kind, RefusalKind::Phase);
     assert!(text.contains("claim"), "{text}");
     coordinator.claim("c1").await;
@@ -114,10 +97,7 @@ async fn refusals_come_in_words_and_leave_the_worker_as_it_was() {
     let (kind, text) = refusal(coordinator.ask(Command::Inspect(spec(&outside))).await);
     assert_eq!(kind, RefusalKind::Target);
     let named = root.path().display().to_string();
-    assert!(
-        text.contains("/elsewhere/t") && text.contains(&named),
-        "{text}"
-    );
+    assert!(text.contains("/elsewhere/t") && text.contains(&named), "{text}");
     let mut bad = plan(root.path(), Amount::Share);
     bad.threads[0].file = "../../f".to_owned();
     let notice = coordinator.ask(Command::Arm(Box::new(bad))).await;
@@ -139,13 +119,8 @@ async fn a_worker_that_is_stopped_says_goodbye_and_leaves_nothing() {
     coordinator.prepare(&plan).await;
     assert!(root.path().join("t/iofleet-d/f1").exists());
     daemon.tell_to_stop();
-    let end = tokio::time::timeout(LONG, coordinator.connection.closed())
-        .await
-        .unwrap();
-    assert!(
-        end.to_string().contains("the worker is shutting down"),
-        "{end}"
-    );
+    let end = tokio::time::timeout(LONG, coordinator.connection.closed()).await.unwrap();
+    assert!(end.to_string().contains("the worker is shutting down"), "{end}");
     daemon.join().unwrap();
     assert!(!root.path().join("t").exists());
 }

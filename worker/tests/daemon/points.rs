@@ -10,10 +10,7 @@ use iofleet_shared::{
 
 use crate::support::{Coordinator, Daemon, MIB, POINT, plan};
 
-const BY_TIME: Amount = Amount::Time {
-    duration_ns: 60_000_000_000,
-    repeat: true,
-};
+const BY_TIME: Amount = Amount::Time { duration_ns: 60_000_000_000, repeat: true };
 
 /// All deliveries of a point, and the number of the last.
 async fn gather(coordinator: &mut Coordinator) -> (Vec<NodeInterval>, Vec<Tick>, PointReport, u64) {
@@ -43,31 +40,14 @@ async fn a_write_by_size_is_what_the_files_say() {
     let (intervals, ticks, report, last) = gather(&mut coordinator).await;
     let on_disk: u64 = ["f0", "f1"]
         .iter()
-        .map(|name| {
-            fs::metadata(root.path().join("t/iofleet-d").join(name))
-                .unwrap()
-                .len()
-        })
+        .map(|name| fs::metadata(root.path().join("t/iofleet-d").join(name)).unwrap().len())
         .sum();
     assert_eq!(on_disk, 4 * MIB);
-    assert_eq!(
-        report
-            .threads
-            .iter()
-            .map(|thread| thread.bytes)
-            .sum::<u64>(),
-        on_disk
-    );
-    assert_eq!(
-        intervals.iter().map(|interval| interval.bytes).sum::<u64>(),
-        on_disk
-    );
+    assert_eq!(report.threads.iter().map(|thread| thread.bytes).sum::<u64>(), on_disk);
+    assert_eq!(intervals.iter().map(|interval| interval.bytes).sum::<u64>(), on_disk);
     let units: u128 = ticks.iter().map(|tick| u128::from(tick.bytes)).sum();
     assert_eq!(units, u128::from(on_disk) * u128::from(BYTE_UNITS));
-    assert_eq!(
-        report.threads.iter().map(|thread| thread.ops).sum::<u64>(),
-        64
-    );
+    assert_eq!(report.threads.iter().map(|thread| thread.ops).sum::<u64>(), 64);
     assert_eq!(
         (u64::from(report.intervals), report.ticks),
         (intervals.len() as u64, ticks.len() as u64)
@@ -75,20 +55,9 @@ async fn a_write_by_size_is_what_the_files_say() {
     assert_eq!((report.t0_worker_ns, &report.sums), (t0, &None));
     // What the daemon adds.
     assert!(report.syncfs_ns.is_some());
-    coordinator
-        .say(Command::Acknowledge {
-            point: POINT,
-            through: last,
-        })
-        .await;
+    coordinator.say(Command::Acknowledge { point: POINT, through: last }).await;
     let released = coordinator.ask(Command::Release { keep: false }).await;
-    assert_eq!(
-        released,
-        Notice::Released(Removal {
-            files: 2,
-            left: vec![]
-        })
-    );
+    assert_eq!(released, Notice::Released(Removal { files: 2, left: vec![] }));
     assert!(!root.path().join("t").exists());
 }
 
@@ -101,10 +70,7 @@ async fn a_point_that_is_stopped_reports_as_always() {
     coordinator.start().await;
     // The first interval shows that it runs.
     let first = coordinator.delivery().await;
-    assert!(matches!(
-        first.content,
-        Content::Interval(NodeInterval { k: 0, .. })
-    ));
+    assert!(matches!(first.content, Content::Interval(NodeInterval { k: 0, .. })));
     coordinator.say(Command::Stop { point: POINT }).await;
     let mut intervals: u32 = 1;
     let report = loop {
@@ -133,20 +99,12 @@ async fn a_point_that_is_stopped_before_t0_does_no_io() {
         panic!("{notice:?}");
     };
     assert!(why.contains("stopped"), "{why}");
-    assert_eq!(
-        fs::metadata(root.path().join("t/iofleet-d/f0"))
-            .unwrap()
-            .len(),
-        0
-    );
+    assert_eq!(fs::metadata(root.path().join("t/iofleet-d/f0")).unwrap().len(), 0);
     // The same point can be armed again.
     again.point.attempt = 1;
     again.remove = vec!["f0".to_owned(), "f1".to_owned()];
     let notice = coordinator.ask(Command::Arm(Box::new(again))).await;
-    assert!(
-        matches!(notice, Notice::Armed { point, .. } if point.attempt == 1),
-        "{notice:?}"
-    );
+    assert!(matches!(notice, Notice::Armed { point, .. } if point.attempt == 1), "{notice:?}");
 }
 
 #[tokio::test]
@@ -157,23 +115,14 @@ async fn a_point_without_a_commit_does_not_start() {
     coordinator.prepare(&plan(root.path(), Amount::Share)).await;
     let t0_fleet_ns = iofleet_shared::clock::monotonic_ns() + 50_000_000;
     let map = iofleet_shared::clock::ClockMap::IDENTITY;
-    let start = Command::Start {
-        point: POINT,
-        t0_fleet_ns,
-        map,
-    };
+    let start = Command::Start { point: POINT, t0_fleet_ns, map };
     assert!(matches!(coordinator.ask(start).await, Notice::Ready { .. }));
     let notice = coordinator.hear().await;
     let Notice::NotStarted { point: POINT, why } = notice else {
         panic!("{notice:?}");
     };
     assert_eq!(why, "no commit came before T0");
-    assert_eq!(
-        fs::metadata(root.path().join("t/iofleet-d/f0"))
-            .unwrap()
-            .len(),
-        0
-    );
+    assert_eq!(fs::metadata(root.path().join("t/iofleet-d/f0")).unwrap().len(), 0);
 }
 
 #[tokio::test]

@@ -36,10 +36,7 @@ use tokio::{
 
 /// Enough for anything that is not meant to fail by time.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
-pub(crate) const POINT: PointId = PointId {
-    index: 0,
-    attempt: 0,
-};
+pub(crate) const POINT: PointId = PointId { index: 0, attempt: 0 };
 pub(crate) const MIB: u64 = 1 << 20;
 
 /// Keys of a fleet.
@@ -56,11 +53,7 @@ impl Keys {
         authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         authority.key_usages = vec![KeyUsagePurpose::KeyCertSign];
         let certificate = authority.self_signed(&key).unwrap().pem();
-        Self {
-            authority,
-            key,
-            certificate,
-        }
+        Self { authority, key, certificate }
     }
 
     /// The authority's certificate, PEM.
@@ -112,20 +105,13 @@ impl Daemon {
                 let _ = stopped.await;
             })
         });
-        Self {
-            address,
-            keys,
-            stop: Some(stop),
-            thread: Some(thread),
-        }
+        Self { address, keys, stop: Some(stop), thread: Some(thread) }
     }
 
     pub(crate) async fn coordinator(&self) -> Coordinator {
         let endpoint = client(&self.keys.identity(Role::Coordinator), false).unwrap();
         let host = self.address.ip().to_string();
-        let link = connect(&endpoint, &host, self.address.port(), LONG)
-            .await
-            .unwrap();
+        let link = connect(&endpoint, &host, self.address.port(), LONG).await.unwrap();
         Coordinator::new(endpoint, link)
     }
 
@@ -161,11 +147,7 @@ pub(crate) struct Coordinator {
 
 impl Coordinator {
     fn new(endpoint: Endpoint, link: Link) -> Self {
-        let Link {
-            connection,
-            control,
-            ..
-        } = link;
+        let Link { connection, control, .. } = link;
         let (send, mut receive) = control.split();
         let (notices_in, notices) = channel(64);
         tokio::spawn(async move {
@@ -190,14 +172,7 @@ impl Coordinator {
                 let _ = datagrams_in.try_send(datagram);
             }
         });
-        Self {
-            connection,
-            send,
-            notices,
-            deliveries,
-            datagrams,
-            _endpoint: endpoint,
-        }
+        Self { connection, send, notices, deliveries, datagrams, _endpoint: endpoint }
     }
 
     pub(crate) async fn say(&mut self, command: Command) {
@@ -205,10 +180,7 @@ impl Coordinator {
     }
 
     pub(crate) async fn hear(&mut self) -> Notice {
-        timeout(LONG, self.notices.recv())
-            .await
-            .unwrap()
-            .expect("a notice")
+        timeout(LONG, self.notices.recv()).await.unwrap().expect("a notice")
     }
 
     pub(crate) async fn ask(&mut self, command: Command) -> Notice {
@@ -217,64 +189,38 @@ impl Coordinator {
     }
 
     pub(crate) async fn delivery(&mut self) -> Delivery {
-        timeout(LONG, self.deliveries.recv())
-            .await
-            .unwrap()
-            .expect("a delivery")
+        timeout(LONG, self.deliveries.recv()).await.unwrap().expect("a delivery")
     }
 
     pub(crate) fn ping(&self, sequence: u64) {
-        let ping = Datagram::Ping {
-            sequence,
-            sent_ns: monotonic_ns(),
-        };
+        let ping = Datagram::Ping { sequence, sent_ns: monotonic_ns() };
         send_datagram(&self.connection, &ping).unwrap();
     }
 
     pub(crate) async fn datagram(&mut self) -> Datagram {
-        timeout(LONG, self.datagrams.recv())
-            .await
-            .unwrap()
-            .expect("a datagram")
+        timeout(LONG, self.datagrams.recv()).await.unwrap().expect("a datagram")
     }
 
     pub(crate) async fn claim(&mut self, campaign: &str) -> Notice {
         let campaign = campaign.to_owned();
         let holder = "ann@laptop, pid 12".to_owned();
-        self.ask(Command::Claim {
-            campaign,
-            holder,
-            node: "n1".to_owned(),
-        })
-        .await
+        self.ask(Command::Claim { campaign, holder, node: "n1".to_owned() }).await
     }
 
     /// Claims, inspects and arms.
     pub(crate) async fn prepare(&mut self, plan: &WorkerPlan) {
-        assert!(matches!(
-            self.claim(&plan.dir.campaign).await,
-            Notice::Claimed(_)
-        ));
+        assert!(matches!(self.claim(&plan.dir.campaign).await, Notice::Claimed(_)));
         let notice = self.ask(Command::Inspect(spec(&plan.dir))).await;
         assert!(matches!(notice, Notice::Inspected(_)), "{notice:?}");
         let notice = self.ask(Command::Arm(Box::new(plan.clone()))).await;
-        assert!(
-            matches!(notice, Notice::Armed { point: POINT, .. }),
-            "{notice:?}"
-        );
+        assert!(matches!(notice, Notice::Armed { point: POINT, .. }), "{notice:?}");
     }
 
     /// Gives T0 and the commit; returns T0.
     pub(crate) async fn start(&mut self) -> u64 {
         let t0 = monotonic_ns() + 200_000_000;
         let map = ClockMap::IDENTITY;
-        let notice = self
-            .ask(Command::Start {
-                point: POINT,
-                t0_fleet_ns: t0,
-                map,
-            })
-            .await;
+        let notice = self.ask(Command::Start { point: POINT, t0_fleet_ns: t0, map }).await;
         assert!(
             matches!(notice, Notice::Ready { point: POINT, t0_worker_ns, .. } if t0_worker_ns == t0),
             "{notice:?}"
@@ -310,10 +256,7 @@ pub(crate) fn plan(root: &Path, amount: Amount) -> WorkerPlan {
     let thread = |thread: u32| ThreadPlan {
         thread,
         file: format!("f{thread}"),
-        extents: vec![Extent {
-            offset: 0,
-            length: 2 * MIB,
-        }],
+        extents: vec![Extent { offset: 0, length: 2 * MIB }],
         operations: 32,
         seed: u64::from(thread) + 1,
     };

@@ -131,11 +131,7 @@ impl Reporter {
     }
 
     /// Stores a point, writes the JSON anew, shows the row.
-    fn keep(
-        &mut self,
-        point: PointRecord,
-        latency: Option<&iofleet_shared::stats::Latency>,
-    ) {
+    fn keep(&mut self, point: PointRecord, latency: Option<&iofleet_shared::stats::Latency>) {
         self.exit = self.exit.worse(aggregate::exit_of(&point));
         let stored = self.outputs.store.add_point(&self.record.campaign.id, &point, latency);
         self.check(stored);

@@ -86,11 +86,7 @@ fn outcome(scenario: &Scenario) -> String {
         plan.space_bytes,
         plan.points
             .iter()
-            .map(|point| (
-                &point.spec.stage,
-                point.spec.repeat,
-                point.spec.params.on_fault
-            ))
+            .map(|point| (&point.spec.stage, point.spec.repeat, point.spec.params.on_fault))
             .collect::<Vec<_>>(),
     )
 }

@@ -30,11 +30,7 @@ fn change(argument: &str) -> Override {
         return Override::set(set).unwrap();
     }
     let (name, value) = argument.split_once([' ', '=']).unwrap();
-    let key = |name: &str| {
-        KEYS.iter()
-            .find(|key| key.flag && key.name == name)
-            .unwrap()
-    };
+    let key = |name: &str| KEYS.iter().find(|key| key.flag && key.name == name).unwrap();
     match name.strip_prefix("IOFLEET_") {
         Some(name) => Override::environment(key(&name.to_lowercase()), value),
         None => Override::flag(key(name.trim_start_matches("--")), value),
@@ -56,30 +52,18 @@ fn what_a_fleet_needs_is_asked_for() {
     // What can't be read is not missed as well.
     assert_eq!(told("[target]\npath = 4\n", &[], &remote).len(), 1);
     assert_eq!(told("[fleet\n", &[], &remote).len(), 1);
-    let bad = Context {
-        workers_flag: Some("a,,b".to_owned()),
-        ..remote
-    };
+    let bad = Context { workers_flag: Some("a,,b".to_owned()), ..remote };
     assert_eq!(
         told(SIZE, &[flag("path", "/x")], &bad),
         ["--workers a,,b: `a,,b`: nothing between two commas"]
     );
     let text =
         format!("[fleet]\nworkers = \"n[1-2]\"\n[target]\npath = \"/m/{{role}}/{{node}}\"\n{SIZE}");
-    let context = Context {
-        local: false,
-        workers_flag: None,
-    };
+    let context = Context { local: false, workers_flag: None };
     let scenario = load(&source(&text), &[], &context).unwrap();
     assert_eq!(hosts::show(&scenario.fleet.workers), "n1,n2");
-    assert_eq!(
-        scenario.target.path_of("n1").as_deref(),
-        Some("/m/client/n1")
-    );
-    let flag = Context {
-        local: false,
-        workers_flag: Some("x:9".to_owned()),
-    };
+    assert_eq!(scenario.target.path_of("n1").as_deref(), Some("/m/client/n1"));
+    let flag = Context { local: false, workers_flag: Some("x:9".to_owned()) };
     let scenario = load(&source(&text), &[], &flag).unwrap();
     assert_eq!(hosts::show(&scenario.fleet.workers), "x:9");
     assert!(good(&text).fleet.workers.is_empty());
@@ -111,25 +95,17 @@ pub(super) fn told(text: &str, overrides: &[Override], context: &Context) -> Vec
 
 /// A file's text, and what is told of it.
 const FILES: &[(&str, &[&str])] = &[
-    (
-        "name = ",
-        &["s.toml:1: not TOML: string values must be quoted, expected literal string"],
-    ),
+    ("name = ", &["s.toml:1: not TOML: string values must be quoted, expected literal string"]),
     (
         "[workload]\nfile_size = \"4 MiB\"\nfile_size = \"4 MiB\"\n",
         &["s.toml:3: not TOML: duplicate key"],
     ),
     (
         "threads = 4\n",
-        &[
-            "s.toml:1: threads: unknown key `threads` -> `threads` belongs in [workload], in a \
-               [[stage]], or as a list in [sweep]",
-        ],
+        &["s.toml:1: threads: unknown key `threads` -> `threads` belongs in [workload], in a \
+               [[stage]], or as a list in [sweep]"],
     ),
-    (
-        "[stages]\n",
-        &["s.toml:1: stages: unknown key `stages` -> did you mean `stage`?"],
-    ),
+    ("[stages]\n", &["s.toml:1: stages: unknown key `stages` -> did you mean `stage`?"]),
     (
         "[workload]\nfile-size = \"4 MiB\"\nfoo_bar_baz = 1\n",
         &[
@@ -148,20 +124,15 @@ const FILES: &[(&str, &[&str])] = &[
         "[stage]\nop = \"write\"\n",
         &["s.toml:1: stage: each stage is a section of its own, in two brackets: [[stage]]"],
     ),
-    (
-        "workload = 4\n",
-        &["s.toml:1: workload: write it as a section, [workload]"],
-    ),
+    ("workload = 4\n", &["s.toml:1: workload: write it as a section, [workload]"]),
     (
         "[workload]\nfile_size = \"4 MiB\"\nthreads = 0\n",
         &["s.toml:3: workload.threads: `0` is not a whole number from 1 to 65536"],
     ),
     (
         "[workload]\nfile_size = \"4 MiB\"\nthreads = [1, 2]\n",
-        &[
-            "s.toml:3: workload.threads: a list is not a whole number from 1 to 65536; a list of \
-               values belongs in [sweep], threads = …",
-        ],
+        &["s.toml:3: workload.threads: a list is not a whole number from 1 to 65536; a list of \
+               values belongs in [sweep], threads = …"],
     ),
     (
         "[workload]\nfile_size = \"4 MiB\"\nthreads = \"4\"\nseed = 1.5\ndirect = \"true\"\n",
@@ -200,24 +171,18 @@ const FILES: &[(&str, &[&str])] = &[
     ),
     (
         "",
-        &[
-            "s.toml: file_size is missing -> set workload.file_size (`--file-size 1GiB`): the \
-               size of each thread's file, or of the whole shared file",
-        ],
+        &["s.toml: file_size is missing -> set workload.file_size (`--file-size 1GiB`): the \
+               size of each thread's file, or of the whole shared file"],
     ),
     (
         "[workload]\nfile_size = \"10 MiB\"\nblock = \"3 MiB\"\n",
-        &[
-            "s.toml:2: workload.file_size: file_size 10 MiB is not a multiple of block 3 MiB -> \
-               the nearest are 9 MiB and 12 MiB",
-        ],
+        &["s.toml:2: workload.file_size: file_size 10 MiB is not a multiple of block 3 MiB -> \
+               the nearest are 9 MiB and 12 MiB"],
     ),
     (
         "[workload]\nfile_size = \"4 MiB\"\n[sweep]\nblock = [\"1 MiB\", \"3 MiB\"]\n",
-        &[
-            "s.toml:2: workload.file_size: file_size 4 MiB is not a multiple of block 3 MiB -> \
-               the nearest are 3 MiB and 6 MiB",
-        ],
+        &["s.toml:2: workload.file_size: file_size 4 MiB is not a multiple of block 3 MiB -> \
+               the nearest are 3 MiB and 6 MiB"],
     ),
     (
         "[workload]\nfile_size = \"4 MiB\"\nthreads = 2\n[sweep]\nthreads = [1, 2]\n",
@@ -231,17 +196,13 @@ const FILES: &[(&str, &[&str])] = &[
     (
         "[workload]\nfile_size = \"4 MiB\"\n[sweep]\ndirect = [true, false]\n[[stage]]\n\
              op = \"write\"\ndirect = true\n",
-        &[
-            "s.toml:7: stage.direct: `direct` is set in stage `write` and swept too -> leave one \
-               of them out",
-        ],
+        &["s.toml:7: stage.direct: `direct` is set in stage `write` and swept too -> leave one \
+               of them out"],
     ),
     (
         "[workload]\nfile_size = \"4 MiB\"\nthreads = 2\nthreads_per_node = 2\n",
-        &[
-            "s.toml:4: workload.threads_per_node: `threads` and `threads_per_node` exclude each \
-               other -> `threads` is of the whole fleet; leave one of them out",
-        ],
+        &["s.toml:4: workload.threads_per_node: `threads` and `threads_per_node` exclude each \
+               other -> `threads` is of the whole fleet; leave one of them out"],
     ),
     (
         "[workload]\nfile_size = \"4 MiB\"\nramp = \"1 s\"\nloop = false\n",
@@ -258,10 +219,8 @@ const FILES: &[(&str, &[&str])] = &[
     ),
     (
         "[workload]\nfile_size = \"4 MiB\"\nduration = \"8760 h\"\ninterval = \"10 ms\"\n",
-        &[
-            "s.toml:4: workload.interval: 8760 h in intervals of 10 ms are more than 10000000 \
-               intervals",
-        ],
+        &["s.toml:4: workload.interval: 8760 h in intervals of 10 ms are more than 10000000 \
+               intervals"],
     ),
     (
         "[workload]\nfile_size = \"4 MiB\"\n[[stage]]\nop = \"write\"\n[[stage]]\n\
@@ -276,18 +235,14 @@ const FILES: &[(&str, &[&str])] = &[
     (
         "[workload]\nfile_size = \"4 MiB\"\nlayout = \"shared-file\"\n[sweep]\n\
              threads = [4, 8]\n",
-        &[
-            "s.toml:5: sweep.threads: 8 threads share a file of 4 blocks: each needs one at \
-               least",
-        ],
+        &["s.toml:5: sweep.threads: 8 threads share a file of 4 blocks: each needs one at \
+               least"],
     ),
     (
         "[target]\npath = \"/mnt/{node}\"\n[workload]\nfile_size = \"4 MiB\"\n\
              layout = \"shared-file\"\n",
-        &[
-            "s.toml:5: workload.layout: a shared file needs one directory for all nodes, but \
-               target.path has `{node}`",
-        ],
+        &["s.toml:5: workload.layout: a shared file needs one directory for all nodes, but \
+               target.path has `{node}`"],
     ),
     (
         "[workload]\nfile_size = \"4 MiB\"\n[[stage]]\nname = \"a\"\n[[stage]]\n\
@@ -303,42 +258,32 @@ const FILES: &[(&str, &[&str])] = &[
     ),
     (
         "[workload]\nfile_size = \"4 MiB\"\n[[stage]]\nop = \"read\"\n",
-        &[
-            "s.toml:4: stage `read` reads what no earlier stage wrote -> put a write stage \
-               of the same layout before it",
-        ],
+        &["s.toml:4: stage `read` reads what no earlier stage wrote -> put a write stage \
+               of the same layout before it"],
     ),
     (
         "[workload]\nfile_size = \"4 MiB\"\n[[stage]]\nop = \"write\"\nfresh = false\n",
-        &[
-            "s.toml:5: stage.fresh: stage `write` rewrites what no earlier stage wrote -> put a \
-               write stage of the same layout before it",
-        ],
+        &["s.toml:5: stage.fresh: stage `write` rewrites what no earlier stage wrote -> put a \
+               write stage of the same layout before it"],
     ),
     (
         "[workload]\nfile_size = \"4 MiB\"\n[[stage]]\nop = \"write\"\nthreads = 2\n[[stage]]\n\
              op = \"read\"\nthreads = 3\n",
-        &[
-            "s.toml:8: stage.threads: stage `read` reads the files of 3 threads, but only 2 were \
-               written -> read with as many threads as the write stage, or fewer",
-        ],
+        &["s.toml:8: stage.threads: stage `read` reads the files of 3 threads, but only 2 were \
+               written -> read with as many threads as the write stage, or fewer"],
     ),
     (
         "[[stage]]\nop = \"write\"\nfile_size = \"4 MiB\"\n[[stage]]\nop = \"read\"\n\
              file_size = \"8 MiB\"\n",
-        &[
-            "s.toml:6: stage.file_size: stage `read` reads 8 MiB of a file of which only 4 MiB \
-               were written -> set file_size to 4 MiB at most",
-        ],
+        &["s.toml:6: stage.file_size: stage `read` reads 8 MiB of a file of which only 4 MiB \
+               were written -> set file_size to 4 MiB at most"],
     ),
     (
         "[workload]\nfile_size = \"4 MiB\"\n[[stage]]\nop = \"write\"\npattern = \"random\"\n\
              [[stage]]\nop = \"read\"\n",
-        &[
-            "s.toml:7: stage `read` reads whole files, but they were written at random \
+        &["s.toml:7: stage `read` reads whole files, but they were written at random \
                with repetition, which leaves gaps -> write with `random-once`, or give the read \
-               stage a duration",
-        ],
+               stage a duration"],
     ),
     (
         "[sweep]\nthreads = 4\nblock = []\ndirect = [true, true]\nrepeat = 0\n",
@@ -370,10 +315,8 @@ const FILES: &[(&str, &[&str])] = &[
     (
         "[workload]\nfile_size = \"4 MiB\"\n[sweep]\nseed = [1,2,3,4,5,6,7,8,9,10,11]\n\
              repeat = 1000\n",
-        &[
-            "s.toml:4: 22000 points, more than 10000 -> sweep over fewer values, or repeat less \
-               often",
-        ],
+        &["s.toml:4: 22000 points, more than 10000 -> sweep over fewer values, or repeat less \
+               often"],
     ),
 ];
 
@@ -384,14 +327,8 @@ const ARGUMENTS: &[(&str, &str)] = &[
         "--set workload.block=4q: `4q`: `q` is not a unit of a size; legal are B, kB, MB, GB, \
              TB, KiB, MiB, GiB, TiB",
     ),
-    (
-        "--threads 0",
-        "--threads 0: `0` is not a whole number from 1 to 65536",
-    ),
-    (
-        "--threads 1,x",
-        "--threads 1,x: `x` is not a whole number from 1 to 65536",
-    ),
+    ("--threads 0", "--threads 0: `0` is not a whole number from 1 to 65536"),
+    ("--threads 1,x", "--threads 1,x: `x` is not a whole number from 1 to 65536"),
     (
         "IOFLEET_BLOCK=3 MiB",
         "IOFLEET_BLOCK=3 MiB: file_size 4 MiB is not a multiple of block 3 MiB -> the nearest \
@@ -402,10 +339,7 @@ const ARGUMENTS: &[(&str, &str)] = &[
         "--set workload.threads=1,2: `1,2` is not a whole number from 1 to 65536; a list of \
              values belongs in sweep.threads",
     ),
-    (
-        "--set sweep.layout=",
-        "--set sweep.layout=: an empty list: name at least one value",
-    ),
+    ("--set sweep.layout=", "--set sweep.layout=: an empty list: name at least one value"),
     (
         "--set threads=4",
         "--set threads=4: there is no key `threads` -> write workload.threads, sweep.threads \
@@ -424,10 +358,7 @@ const ARGUMENTS: &[(&str, &str)] = &[
         "--set a.b.c.d=1: there is no key `a.b.c.d` -> write workload.KEY, sweep.KEY, \
              stage.NAME.KEY, fleet.KEY or target.KEY; docs/scenarios.md lists the keys",
     ),
-    (
-        "--set path=/x",
-        "--set path=/x: there is no key `path` -> write target.path",
-    ),
+    ("--set path=/x", "--set path=/x: there is no key `path` -> write target.path"),
     (
         "--loop false",
         "--loop false: `loop` has no effect without `duration` -> set a duration, or leave it \

@@ -19,34 +19,18 @@ use crate::{
     },
 };
 
-const POINT: PointId = PointId {
-    index: 0x0102_0304,
-    attempt: 1,
-};
+const POINT: PointId = PointId { index: 0x0102_0304, attempt: 1 };
 
 fn text(words: &str) -> String {
     words.to_owned()
 }
 
 fn dir() -> DatasetDir {
-    DatasetDir {
-        path: text("/mnt/é"),
-        name: text("d"),
-        campaign: text("c"),
-    }
+    DatasetDir { path: text("/mnt/é"), name: text("d"), campaign: text("c") }
 }
 
 fn extents() -> Vec<Extent> {
-    vec![
-        Extent {
-            offset: 0,
-            length: 1 << 40,
-        },
-        Extent {
-            offset: 1 << 50,
-            length: 4096,
-        },
-    ]
+    vec![Extent { offset: 0, length: 1 << 40 }, Extent { offset: 1 << 50, length: 4096 }]
 }
 
 fn thread_plan(thread: u32) -> ThreadPlan {
@@ -71,10 +55,7 @@ fn worker_plan() -> WorkerPlan {
         direct: true,
         fsync: Fsync::Each,
         create: false,
-        amount: Amount::Time {
-            duration_ns: 10,
-            repeat: true,
-        },
+        amount: Amount::Time { duration_ns: 10, repeat: true },
         ramp_ns: 1,
         interval_ns: 2,
         stuck_after_ns: 3,
@@ -83,12 +64,8 @@ fn worker_plan() -> WorkerPlan {
 }
 
 fn commands() -> Vec<Command> {
-    let map = ClockMap {
-        offset_ns: i64::MIN,
-        reference_ns: 7,
-        drift_ppb: -3,
-        uncertainty_ns: u64::MAX,
-    };
+    let map =
+        ClockMap { offset_ns: i64::MIN, reference_ns: 7, drift_ppb: -3, uncertainty_ns: u64::MAX };
     let target = TargetSpec {
         dir: dir(),
         direct: true,
@@ -100,24 +77,13 @@ fn commands() -> Vec<Command> {
         buffer_bytes: 4,
     };
     vec![
-        Command::Claim {
-            campaign: text("c"),
-            holder: text("a@b, pid 1"),
-            node: text("n"),
-        },
+        Command::Claim { campaign: text("c"), holder: text("a@b, pid 1"), node: text("n") },
         Command::Inspect(target),
         Command::Arm(Box::new(worker_plan())),
-        Command::Start {
-            point: POINT,
-            t0_fleet_ns: 99,
-            map,
-        },
+        Command::Start { point: POINT, t0_fleet_ns: 99, map },
         Command::Commit { point: POINT },
         Command::Stop { point: POINT },
-        Command::Acknowledge {
-            point: POINT,
-            through: 5,
-        },
+        Command::Acknowledge { point: POINT, through: 5 },
         Command::Remove(dir()),
         Command::Release { keep: true },
     ]
@@ -149,40 +115,19 @@ fn target() -> TargetFacts {
         free_bytes: 1,
         total_bytes: 2,
         free_inodes: None,
-        alignment: Some(DirectAlignment {
-            memory: 512,
-            offset: 4096,
-            source,
-        }),
+        alignment: Some(DirectAlignment { memory: 512, offset: 4096, source }),
     }
 }
 
 fn notices() -> Vec<Notice> {
-    let removal = Removal {
-        files: 3,
-        left: vec![text("/x: busy")],
-    };
+    let removal = Removal { files: 3, left: vec![text("/x: busy")] };
     vec![
         Notice::Claimed(host()),
         Notice::Inspected(target()),
-        Notice::Armed {
-            point: POINT,
-            took_ns: 1,
-        },
-        Notice::Ready {
-            point: POINT,
-            t0_worker_ns: 1,
-            ahead_ns: 2,
-        },
-        Notice::NotStarted {
-            point: POINT,
-            why: text("no commit"),
-        },
-        Notice::Refused(Refusal {
-            kind: RefusalKind::Busy,
-            point: None,
-            text: text("held"),
-        }),
+        Notice::Armed { point: POINT, took_ns: 1 },
+        Notice::Ready { point: POINT, t0_worker_ns: 1, ahead_ns: 2 },
+        Notice::NotStarted { point: POINT, why: text("no commit") },
+        Notice::Refused(Refusal { kind: RefusalKind::Busy, point: None, text: text("held") }),
         Notice::Removed(removal.clone()),
         Notice::Released(removal),
     ]
@@ -252,27 +197,12 @@ fn deliveries() -> Vec<Delivery> {
         },
         latency_intervals: 1,
     };
-    let ticks = vec![
-        Tick {
-            bytes: u64::MAX,
-            ops: 1,
-            busy_ns: 2
-        };
-        3
-    ];
-    [
-        Content::Interval(interval),
-        Content::Ticks { first: 100, ticks },
-        Content::Report(report()),
-    ]
-    .into_iter()
-    .zip(0..)
-    .map(|(content, number)| Delivery {
-        point: POINT,
-        number,
-        content,
-    })
-    .collect()
+    let ticks = vec![Tick { bytes: u64::MAX, ops: 1, busy_ns: 2 }; 3];
+    [Content::Interval(interval), Content::Ticks { first: 100, ticks }, Content::Report(report())]
+        .into_iter()
+        .zip(0..)
+        .map(|(content, number)| Delivery { point: POINT, number, content })
+        .collect()
 }
 
 fn datagrams() -> Vec<Datagram> {
@@ -285,16 +215,8 @@ fn datagrams() -> Vec<Datagram> {
         oldest_ns: 5,
     };
     vec![
-        Datagram::Ping {
-            sequence: 1,
-            sent_ns: 2,
-        },
-        Datagram::Pong {
-            sequence: 1,
-            sent_ns: 2,
-            received_ns: 3,
-            answered_ns: 4,
-        },
+        Datagram::Ping { sequence: 1, sent_ns: 2 },
+        Datagram::Pong { sequence: 1, sent_ns: 2, received_ns: 3, answered_ns: 4 },
         Datagram::Alive { sequence: 9 },
         Datagram::Beat(beat),
     ]
@@ -307,10 +229,7 @@ fn check<B: Body + PartialEq + std::fmt::Debug>(bodies: &[B]) {
         assert_eq!(B::decode_frame(&frame).as_ref(), Ok(body));
         for length in 0..frame.len() {
             let error = B::decode_frame(&frame[..length]).unwrap_err();
-            assert!(
-                matches!(error, CodecError::Truncated { .. }),
-                "{length}: {error}"
-            );
+            assert!(matches!(error, CodecError::Truncated { .. }), "{length}: {error}");
         }
         let longer = [frame.as_slice(), &[0]].concat();
         let error = B::decode_frame(&longer).unwrap_err();
@@ -345,22 +264,11 @@ fn a_cut_body_is_never_taken_for_the_whole() {
 /// new protocol version.
 #[test]
 fn bytes_are_pinned() {
-    let header = Header {
-        kind: 2,
-        length: 0x0001_0203,
-    }
-    .encode();
+    let header = Header { kind: 2, length: 0x0001_0203 }.encode();
     assert_eq!(header, *b"IOFL\x01\x00\x02\x00\x03\x02\x01\x00");
-    let frame = Datagram::Alive {
-        sequence: 0x0102_0304_0506_0708,
-    }
-    .encode()
-    .unwrap();
+    let frame = Datagram::Alive { sequence: 0x0102_0304_0506_0708 }.encode().unwrap();
     let (header, body) = frame.split_at(HEADER_BYTES);
-    assert_eq!(
-        header,
-        [b"IOFL\x01\x00\x04\x00".as_slice(), &length(body)].concat()
-    );
+    assert_eq!(header, [b"IOFL\x01\x00\x04\x00".as_slice(), &length(body)].concat());
     assert_eq!(body[..9], [2, 8, 7, 6, 5, 4, 3, 2, 1]);
     let kinds = [Command::KIND, Notice::KIND, Delivery::KIND, Datagram::KIND];
     assert_eq!(kinds, [1, 2, 3, 4]);
@@ -372,18 +280,8 @@ fn length(body: &[u8]) -> [u8; 4] {
 
 #[test]
 fn headers_of_strangers_are_refused_by_name() {
-    let good = Header {
-        kind: 1,
-        length: FRAME_BYTES_MAX,
-    }
-    .encode();
-    assert_eq!(
-        Header::decode(good),
-        Ok(Header {
-            kind: 1,
-            length: FRAME_BYTES_MAX
-        })
-    );
+    let good = Header { kind: 1, length: FRAME_BYTES_MAX }.encode();
+    assert_eq!(Header::decode(good), Ok(Header { kind: 1, length: FRAME_BYTES_MAX }));
     let with = |at: usize, byte: u8| {
         let mut bytes = good;
         bytes[at] = byte;
@@ -400,28 +298,16 @@ fn headers_of_strangers_are_refused_by_name() {
 #[test]
 fn a_body_of_another_kind_is_refused() {
     let frame = Command::Release { keep: false }.encode().unwrap();
-    let expected = CodecError::Kind {
-        found: 1,
-        expected: 2,
-    };
+    let expected = CodecError::Kind { found: 1, expected: 2 };
     assert_eq!(Notice::decode_frame(&frame), Err(expected));
 }
 
 #[test]
 fn an_over_long_body_is_not_encoded() {
-    let of = |length| {
-        Notice::NotStarted {
-            point: POINT,
-            why: "x".repeat(length),
-        }
-        .encode()
-    };
+    let of = |length| Notice::NotStarted { point: POINT, why: "x".repeat(length) }.encode();
     let overhead = of(1_000).unwrap().len() - 1_000;
     let fits = FRAME_BYTES_MAX as usize + HEADER_BYTES - overhead;
-    assert_eq!(
-        of(fits).unwrap().len(),
-        FRAME_BYTES_MAX as usize + HEADER_BYTES
-    );
+    assert_eq!(of(fits).unwrap().len(), FRAME_BYTES_MAX as usize + HEADER_BYTES);
     assert_eq!(of(fits + 1), Err(CodecError::Length(FRAME_BYTES_MAX + 1)));
 }
 

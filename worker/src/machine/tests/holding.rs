@@ -7,12 +7,7 @@ fn a_second_coordinator_is_told_who_holds_the_worker() {
     let mut fixture = Fixture::at(Phase::Claimed);
     fixture.after(130 * S, Event::Alive { peer: A });
     let busy = |effects: Vec<Effect>| match &effects[..] {
-        [
-            Effect::Send {
-                peer: B,
-                notice: Notice::Refused(refusal),
-            },
-        ] => {
+        [Effect::Send { peer: B, notice: Notice::Refused(refusal) }] => {
             assert_eq!(refusal.kind, RefusalKind::Busy);
             refusal.text.clone()
         }
@@ -20,10 +15,7 @@ fn a_second_coordinator_is_told_who_holds_the_worker() {
     };
     let text = busy(fixture.after(3 * S, claim(B, "c2")));
     let start = "held by user1@host, pid 12 for campaign c1, for 2 min 13 s so far: wait until";
-    assert!(
-        text.starts_with(start) && !text.contains("silent"),
-        "{text}"
-    );
+    assert!(text.starts_with(start) && !text.contains("silent"), "{text}");
     let text = busy(fixture.after(3 * S, claim(B, "c2")));
     assert!(text.contains("has been silent for 6 s"), "{text}");
     assert!(text.contains("after 15 s of silence"), "{text}");
@@ -34,17 +26,10 @@ fn a_silent_holder_loses_the_worker_and_its_files() {
     let mut fixture = Fixture::at(Phase::Armed);
     let effects = fixture.after(nanoseconds(GIVE_UP_AFTER), claim(B, "c2"));
     assert_eq!(words(&effects), "Close>1 DropCrew Clean");
-    let Some(Effect::Clean {
-        ticket,
-        keep: false,
-    }) = effects.last()
-    else {
+    let Some(Effect::Clean { ticket, keep: false }) = effects.last() else {
         panic!("{effects:?}");
     };
-    let removed = Event::Removed {
-        ticket: *ticket,
-        removal: Removal::default(),
-    };
+    let removed = Event::Removed { ticket: *ticket, removal: Removal::default() };
     // The old holder's connection ends in the meantime, which changes nothing.
     assert_eq!(fixture.handle(Event::Gone { peer: A }), []);
     assert_eq!(words(&fixture.handle(removed)), "Claimed>2");
@@ -84,18 +69,12 @@ fn one_claim_waits_until_the_worker_is_clean() {
     assert_eq!(fixture.handle(claim(B, "c2")), []);
     let effects = fixture.handle(claim(PeerId(3), "c3"));
     assert_eq!(words(&effects), "Refused(Busy)>3");
-    let clean = Event::Removed {
-        ticket: Ticket(3),
-        removal: Removal::default(),
-    };
+    let clean = Event::Removed { ticket: Ticket(3), removal: Removal::default() };
     assert_eq!(words(&fixture.handle(clean)), "Released>1 Claimed>2");
     let mut fixture = Fixture::at(Phase::Cleaning);
     fixture.handle(claim(B, "c2"));
     fixture.handle(Event::Gone { peer: B });
-    let clean = Event::Removed {
-        ticket: Ticket(3),
-        removal: Removal::default(),
-    };
+    let clean = Event::Removed { ticket: Ticket(3), removal: Removal::default() };
     assert_eq!(words(&fixture.handle(clean)), "Released>1");
     assert_eq!(fixture.machine.phase(), Phase::Idle);
 }
@@ -118,22 +97,13 @@ fn removal_waits_for_a_running_crew_but_not_for_ever() {
 fn removal_waits_for_an_arming_that_nobody_wants_any_more() {
     let mut fixture = Fixture::at(Phase::Arming);
     assert_eq!(fixture.handle(release(false)), []);
-    let armed = Event::Armed {
-        ticket: Ticket(1),
-        result: Ok(5),
-    };
+    let armed = Event::Armed { ticket: Ticket(1), result: Ok(5) };
     assert_eq!(words(&fixture.handle(armed)), "DropCrew Clean");
     // One that hangs: files are removed without it, and its crew is dropped when it comes.
     let mut fixture = Fixture::at(Phase::Arming);
     fixture.handle(release(false));
-    assert_eq!(
-        words(&fixture.after(LEAVES_WITHIN_NS, Event::Tick)),
-        "Clean"
-    );
-    let armed = Event::Armed {
-        ticket: Ticket(1),
-        result: Ok(5),
-    };
+    assert_eq!(words(&fixture.after(LEAVES_WITHIN_NS, Event::Tick)), "Clean");
+    let armed = Event::Armed { ticket: Ticket(1), result: Ok(5) };
     assert_eq!(words(&fixture.handle(armed)), "DropCrew");
 }
 
@@ -145,60 +115,30 @@ fn a_shutdown_removes_files_and_is_bounded() {
     let effects = fixture.handle(ended(Ticket(1)));
     assert_eq!(words(&effects), "DropCrew Clean");
     assert_eq!(words(&fixture.handle(claim(B, "c2"))), "Refused(Busy)>2");
-    let clean = Event::Removed {
-        ticket: Ticket(2),
-        removal: Removal::default(),
-    };
+    let clean = Event::Removed { ticket: Ticket(2), removal: Removal::default() };
     assert_eq!(fixture.handle(clean), [Effect::Exit]);
     // With a mount that hangs, the deadline ends it.
     let mut fixture = Fixture::at(Phase::Running);
     fixture.handle(Event::Shutdown);
-    assert_eq!(
-        words(&fixture.after(LEAVES_WITHIN_NS, Event::Tick)),
-        "DropCrew Clean"
-    );
+    assert_eq!(words(&fixture.after(LEAVES_WITHIN_NS, Event::Tick)), "DropCrew Clean");
     assert_eq!(fixture.machine.next_deadline(), Some(T0 + EXIT_WITHIN_NS));
-    assert_eq!(
-        fixture.after(EXIT_WITHIN_NS - LEAVES_WITHIN_NS, Event::Tick),
-        [Effect::Exit]
-    );
+    assert_eq!(fixture.after(EXIT_WITHIN_NS - LEAVES_WITHIN_NS, Event::Tick), [Effect::Exit]);
 }
 
 #[test]
 fn one_errand_at_a_time() {
     let mut fixture = Fixture::at(Phase::Claimed);
     fixture.handle(command(A, Command::Inspect(spec())));
-    assert_eq!(
-        words(&fixture.handle(command(A, Command::Inspect(spec())))),
-        "Refused(Phase)>1"
-    );
+    assert_eq!(words(&fixture.handle(command(A, Command::Inspect(spec())))), "Refused(Phase)>1");
     assert_eq!(words(&fixture.handle(arm(POINT))), "Refused(Phase)>1");
     // Its answer is for the coordinator that asked, not for the next one.
     fixture.handle(Event::Gone { peer: A });
-    fixture.handle(Event::Removed {
-        ticket: Ticket(2),
-        removal: Removal::default(),
-    });
+    fixture.handle(Event::Removed { ticket: Ticket(2), removal: Removal::default() });
     assert_eq!(words(&fixture.handle(claim(B, "c2"))), "Claimed>2");
-    let late = Event::Inspected {
-        ticket: Ticket(1),
-        result: Ok(target_facts()),
-    };
+    let late = Event::Inspected { ticket: Ticket(1), result: Ok(target_facts()) };
     assert_eq!(fixture.handle(late), []);
     fixture.handle(command(B, Command::Remove(dir())));
-    let removal = Removal {
-        files: 2,
-        left: vec![],
-    };
-    let effects = fixture.handle(Event::Removed {
-        ticket: Ticket(3),
-        removal: removal.clone(),
-    });
-    assert_eq!(
-        effects,
-        [Effect::Send {
-            peer: B,
-            notice: Notice::Removed(removal)
-        }]
-    );
+    let removal = Removal { files: 2, left: vec![] };
+    let effects = fixture.handle(Event::Removed { ticket: Ticket(3), removal: removal.clone() });
+    assert_eq!(effects, [Effect::Send { peer: B, notice: Notice::Removed(removal) }]);
 }

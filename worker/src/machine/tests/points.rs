@@ -4,28 +4,16 @@ use super::*;
 
 #[test]
 fn the_next_arming_waits_for_one_that_was_stopped() {
-    let second = PointId {
-        index: 3,
-        attempt: 1,
-    };
+    let second = PointId { index: 3, attempt: 1 };
     let mut fixture = Fixture::at(Phase::Arming);
     assert_eq!(words(&fixture.handle(stop())), "NotStarted>1");
     assert_eq!(fixture.handle(arm(second)), []);
     assert_eq!(fixture.machine.phase(), Phase::Arming);
-    let first = Event::Armed {
-        ticket: Ticket(1),
-        result: Ok(5),
-    };
+    let first = Event::Armed { ticket: Ticket(1), result: Ok(5) };
     assert_eq!(words(&fixture.handle(first)), "DropCrew Arm");
-    let armed = Event::Armed {
-        ticket: Ticket(2),
-        result: Ok(6),
-    };
+    let armed = Event::Armed { ticket: Ticket(2), result: Ok(6) };
     let effects = fixture.handle(armed);
-    let notice = Notice::Armed {
-        point: second,
-        took_ns: 6,
-    };
+    let notice = Notice::Armed { point: second, took_ns: 6 };
     assert_eq!(effects, [Effect::Send { peer: A, notice }]);
     // Stopped before it began: there is nothing to wait for.
     let mut fixture = Fixture::at(Phase::Arming);
@@ -33,20 +21,13 @@ fn the_next_arming_waits_for_one_that_was_stopped() {
     fixture.handle(arm(second));
     let effects = fixture.handle(command(A, Command::Stop { point: second }));
     assert_eq!(words(&effects), "NotStarted>1");
-    let first = Event::Armed {
-        ticket: Ticket(1),
-        result: Ok(5),
-    };
+    let first = Event::Armed { ticket: Ticket(1), result: Ok(5) };
     assert_eq!(words(&fixture.handle(first)), "DropCrew");
 }
 
 fn why(effects: &[Effect]) -> &str {
     for effect in effects {
-        if let Effect::Send {
-            notice: Notice::NotStarted { point: POINT, why },
-            ..
-        } = effect
-        {
+        if let Effect::Send { notice: Notice::NotStarted { point: POINT, why }, .. } = effect {
             return why;
         }
     }
@@ -58,40 +39,20 @@ fn a_start_in_the_past_is_not_taken() {
     let mut fixture = Fixture::at(Phase::Armed);
     let effects = fixture.handle(start(NOW - 7 * MS));
     assert_eq!(words(&effects), "DropCrew NotStarted>1");
-    assert_eq!(
-        why(&effects),
-        "T0 was past by 7 ms when it became known here"
-    );
+    assert_eq!(why(&effects), "T0 was past by 7 ms when it became known here");
     assert_eq!(fixture.machine.phase(), Phase::Claimed);
     // A map that leads before the worker's boot is past too.
     let mut fixture = Fixture::at(Phase::Armed);
-    let map = ClockMap {
-        offset_ns: i64::MIN,
-        ..ClockMap::IDENTITY
-    };
-    let start = Command::Start {
-        point: POINT,
-        t0_fleet_ns: T0,
-        map,
-    };
-    assert_eq!(
-        words(&fixture.handle(command(A, start))),
-        "DropCrew NotStarted>1"
-    );
+    let map = ClockMap { offset_ns: i64::MIN, ..ClockMap::IDENTITY };
+    let start = Command::Start { point: POINT, t0_fleet_ns: T0, map };
+    assert_eq!(words(&fixture.handle(command(A, start))), "DropCrew NotStarted>1");
 }
 
 #[test]
 fn the_map_leads_to_the_workers_clock() {
     let mut fixture = Fixture::at(Phase::Armed);
-    let map = ClockMap {
-        offset_ns: 1000,
-        ..ClockMap::IDENTITY
-    };
-    let start = Command::Start {
-        point: POINT,
-        t0_fleet_ns: T0,
-        map,
-    };
+    let map = ClockMap { offset_ns: 1000, ..ClockMap::IDENTITY };
+    let start = Command::Start { point: POINT, t0_fleet_ns: T0, map };
     fixture.handle(command(A, start));
     assert_eq!(fixture.machine.next_deadline(), Some(T0 + 1000));
 }
@@ -137,13 +98,7 @@ fn who_stops_does_not_wait_for_a_flush() {
     };
     assert_eq!(report.syncfs_ns, None);
     // The flush comes back later, and is nothing to anybody.
-    assert_eq!(
-        fixture.handle(Event::Synced {
-            ticket: Ticket(2),
-            took_ns: Some(1)
-        }),
-        []
-    );
+    assert_eq!(fixture.handle(Event::Synced { ticket: Ticket(2), took_ns: Some(1) }), []);
     assert_eq!(fixture.deliveries(), []);
 }
 
@@ -151,22 +106,12 @@ fn who_stops_does_not_wait_for_a_flush() {
 fn reads_and_stuck_threads_are_not_flushed() {
     let mut fixture = Fixture::at(Phase::Running);
     let (ticks, report) = (vec![], report(ThreadEnd::Stuck));
-    let effects = fixture.handle(Event::Ended {
-        ticket: Ticket(1),
-        ticks,
-        report,
-    });
+    let effects = fixture.handle(Event::Ended { ticket: Ticket(1), ticks, report });
     assert_eq!(words(&effects), "DropCrew");
     assert_eq!(fixture.deliveries().len(), 1);
     let mut fixture = Fixture::at(Phase::Claimed);
-    fixture.handle(command(
-        A,
-        Command::Arm(Box::new(plan(POINT, OpKind::Read))),
-    ));
-    fixture.handle(Event::Armed {
-        ticket: Ticket(1),
-        result: Ok(5),
-    });
+    fixture.handle(command(A, Command::Arm(Box::new(plan(POINT, OpKind::Read)))));
+    fixture.handle(Event::Armed { ticket: Ticket(1), result: Ok(5) });
     fixture.handle(start(T0));
     fixture.handle(commit());
     fixture.now = T0;
@@ -179,11 +124,7 @@ fn long_series_go_in_chunks() {
     let mut fixture = Fixture::at(Phase::Running);
     let ticks = vec![Tick::default(); TICKS_PER_FRAME + 1];
     let report = report(ThreadEnd::Stuck);
-    fixture.handle(Event::Ended {
-        ticket: Ticket(1),
-        ticks,
-        report,
-    });
+    fixture.handle(Event::Ended { ticket: Ticket(1), ticks, report });
     let deliveries = fixture.deliveries();
     let chunks: Vec<_> = deliveries
         .iter()
@@ -200,46 +141,25 @@ fn long_series_go_in_chunks() {
 fn written_ranges_beyond_a_frame_are_not_listed() {
     let mut fixture = Fixture::at(Phase::Running);
     let mut report = report(ThreadEnd::Stuck);
-    let range = Extent {
-        offset: 0,
-        length: 1,
-    };
+    let range = Extent { offset: 0, length: 1 };
     let written = Written::Ranges(vec![range; 300_000]);
-    report
-        .threads
-        .push(thread_report(ThreadEnd::Finished, written.clone()));
-    report
-        .threads
-        .push(thread_report(ThreadEnd::Finished, written));
-    fixture.handle(Event::Ended {
-        ticket: Ticket(1),
-        ticks: vec![],
-        report,
-    });
+    report.threads.push(thread_report(ThreadEnd::Finished, written.clone()));
+    report.threads.push(thread_report(ThreadEnd::Finished, written));
+    fixture.handle(Event::Ended { ticket: Ticket(1), ticks: vec![], report });
     let last = fixture.deliveries().pop().unwrap();
     let frame = iofleet_shared::wire::Body::encode(&last);
     assert!(frame.is_ok_and(|frame| frame.len() < 10_000));
     let Content::Report(report) = last.content else {
         panic!("the report is last");
     };
-    let kinds: Vec<_> = report
-        .threads
-        .iter()
-        .map(|thread| &thread.written)
-        .collect();
-    assert_eq!(
-        kinds,
-        [&Written::All, &Written::Scattered, &Written::Scattered]
-    );
+    let kinds: Vec<_> = report.threads.iter().map(|thread| &thread.written).collect();
+    assert_eq!(kinds, [&Written::All, &Written::Scattered, &Written::Scattered]);
 }
 
 #[test]
 fn a_coordinator_that_takes_nothing_ends_its_point() {
     let mut fixture = Fixture::at(Phase::Running);
-    let interval = || Event::Interval {
-        ticket: Ticket(1),
-        interval: NodeInterval::default(),
-    };
+    let interval = || Event::Interval { ticket: Ticket(1), interval: NodeInterval::default() };
     for _ in 0..DELIVERIES_KEPT_MAX {
         assert_eq!(fixture.handle(interval()), []);
     }
@@ -250,18 +170,9 @@ fn a_coordinator_that_takes_nothing_ends_its_point() {
 #[test]
 fn a_refusal_names_both_points() {
     let mut fixture = Fixture::at(Phase::Armed);
-    let other = PointId {
-        index: 9,
-        attempt: 1,
-    };
+    let other = PointId { index: 9, attempt: 1 };
     let effects = fixture.handle(command(A, Command::Commit { point: other }));
-    let [
-        Effect::Send {
-            notice: Notice::Refused(refusal),
-            ..
-        },
-    ] = &effects[..]
-    else {
+    let [Effect::Send { notice: Notice::Refused(refusal), .. }] = &effects[..] else {
         panic!("{effects:?}");
     };
     assert_eq!(refusal.point, Some(other));
@@ -279,39 +190,24 @@ fn plans_without_sense_are_refused() {
         ("a block of 0 B", |plan| plan.block_bytes = 0),
         ("an interval of 0 ns", |plan| plan.interval_ns = 0),
         ("a duration of 0", |plan| {
-            plan.amount = Amount::Time {
-                duration_ns: 0,
-                repeat: true,
-            };
+            plan.amount = Amount::Time { duration_ns: 0, repeat: true };
         }),
         ("a warm-up of", |plan| plan.ramp_ns = u64::MAX),
         ("0 extents", |plan| plan.threads[0].extents.clear()),
-        ("overflows", |plan| {
-            plan.threads[0].extents[0].offset = u64::MAX
-        }),
+        ("overflows", |plan| plan.threads[0].extents[0].offset = u64::MAX),
         ("overlaps", |plan| {
             let extent = plan.threads[0].extents[0];
             plan.threads[0].extents.push(extent);
         }),
-        ("no whole block", |plan| {
-            plan.threads[0].extents[0].length = 4095
-        }),
-        ("3 operations for 2 blocks", |plan| {
-            plan.threads[0].operations = 3
-        }),
+        ("no whole block", |plan| plan.threads[0].extents[0].length = 4095),
+        ("3 operations for 2 blocks", |plan| plan.threads[0].operations = 3),
     ];
     for (flaw, spoil) in flaws {
         let mut spoilt = plan(POINT, OpKind::Write);
         spoil(&mut spoilt);
         let mut fixture = Fixture::at(Phase::Claimed);
         let effects = fixture.handle(command(A, Command::Arm(Box::new(spoilt))));
-        let [
-            Effect::Send {
-                notice: Notice::Refused(refusal),
-                ..
-            },
-        ] = &effects[..]
-        else {
+        let [Effect::Send { notice: Notice::Refused(refusal), .. }] = &effects[..] else {
             panic!("{effects:?}");
         };
         assert_eq!(refusal.kind, RefusalKind::Internal);
