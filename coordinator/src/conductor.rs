@@ -19,7 +19,7 @@ use iofleet_shared::{
         ANSWER_WITHIN, CLOCK_UNCERTAINTY_NS_MAX, CONNECT_WITHIN, HEARTBEAT, REMOVE_WITHIN,
         TARGET_CALL_WITHIN,
     },
-    wire::{Beat, Command, Datagram, Delivery, Notice, RefusalKind},
+    wire::{Beat, Command, Datagram, Delivery, Notice, RefusalKind, Removal},
     work::DatasetDir,
 };
 
@@ -296,7 +296,11 @@ impl Conductor {
         match &mut self.stage {
             Stage::Gathering { refused, .. } => refused.push((name, text.to_owned())),
             Stage::Points(_) => self.point_refused(index, kind, text),
-            Stage::Cleaning { .. } | Stage::Ended => self.warn(format!("{name}: {text}")),
+            Stage::Cleaning { .. } | Stage::Ended => {
+                // It removes nothing then; there is nothing to wait for.
+                let left = vec![format!("what {name} made ({text})")];
+                self.nodes[index.at()].released = Some(Removal { files: 0, left });
+            }
         }
     }
 
@@ -453,7 +457,7 @@ impl Conductor {
         };
         let keep = self.config.keep;
         for index in self.indexes() {
-            if self.nodes[index.at()].is_up() {
+            if self.nodes[index.at()].is_held() {
                 self.send(index, Command::Release { keep });
             }
         }
@@ -462,7 +466,7 @@ impl Conductor {
 
     fn advance_cleaning(&mut self, by_ns: u64, now_ns: u64) {
         let waits =
-            |node: &Node| node.is_up() && node.released.is_none() && !node.is_silent(now_ns);
+            |node: &Node| node.is_held() && node.released.is_none() && !node.is_silent(now_ns);
         if now_ns < by_ns && self.nodes.iter().any(waits) {
             return;
         }
@@ -477,7 +481,7 @@ impl Conductor {
                     Connection::Down(why) => why.clone(),
                     _ => "it did not answer".to_owned(),
                 };
-                iofleet_shared::wire::Removal {
+                Removal {
                     files: 0,
                     left: vec![format!("what {} made ({why})", node.name)],
                 }

@@ -65,6 +65,11 @@ impl Node {
         self.connection == Connection::Up
     }
 
+    /// It took the campaign's claim, and its connection is up.
+    pub(super) fn is_held(&self) -> bool {
+        self.is_up() && self.host.is_some()
+    }
+
     /// Takes part in the points to come.
     pub(super) fn lives(&self) -> bool {
         self.is_up() && self.lost.is_none()

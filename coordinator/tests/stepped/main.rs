@@ -325,3 +325,16 @@ fn a_hanging_operation_is_named_again_and_again() {
     settled(&mut world, &[]);
     assert_eq!(ending(&world).exit, Exit::Interrupted);
 }
+
+/// A worker that another coordinator holds refuses; the campaign ends at once, and nothing waits
+/// for it.
+#[test]
+fn a_refused_claim_ends_the_campaign_at_once() {
+    let mut world = world();
+    world.held_by_another(1);
+    world.run();
+    let Ending { exit, message } = ending(&world);
+    assert_eq!(exit, Exit::Fleet);
+    assert!(message.unwrap().contains("client02: held by another@there"), "{}", world.story());
+    assert!(world.now_ns - world.began_ns < SECOND, "{}", world.story());
+}

@@ -72,6 +72,7 @@ struct Crew {
 /// The whole.
 pub(crate) struct World {
     pub(crate) now_ns: u64,
+    pub(crate) began_ns: u64,
     pub(crate) conductor: Conductor,
     pub(crate) workers: Vec<Worker>,
     pub(crate) events: Vec<RunEvent>,
@@ -97,6 +98,7 @@ impl World {
         let workers = offsets_ns.iter().map(|offset| Worker::new(*offset, now_ns)).collect();
         Self {
             now_ns,
+            began_ns: now_ns,
             conductor: Conductor::new(config, now),
             workers,
             events: Vec::new(),
@@ -135,6 +137,18 @@ impl World {
         while self.now_ns < end_ns && !self.finished {
             self.step();
         }
+    }
+
+    /// Somebody else came first.
+    pub(crate) fn held_by_another(&mut self, index: usize) {
+        let command = Command::Claim {
+            campaign: "other".to_owned(),
+            holder: "another@there".to_owned(),
+            node: "n".to_owned(),
+        };
+        let event = machine::Event::Command { peer: PeerId(2), command };
+        let local_ns = self.workers[index].local(self.now_ns);
+        self.workers[index].machine.handle(event, local_ns);
     }
 
     pub(crate) fn interrupt(&mut self) {
