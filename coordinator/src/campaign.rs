@@ -100,12 +100,11 @@ fn carry_out(
             }
             Effect::Emit(event) => {
                 // Progress may be dropped when the reporter is busy; nothing else may.
-                let sent = match *event {
-                    progress @ RunEvent::Progress { .. } => {
-                        let _ = reporter.try_send(progress);
-                        Ok(())
-                    }
-                    other => reporter.send(other),
+                let sent = if matches!(*event, RunEvent::Progress { .. }) {
+                    let _ = reporter.try_send(*event);
+                    Ok(())
+                } else {
+                    reporter.send(*event)
                 };
                 sent.map_err(|_| CampaignError::Reporter)?;
             }

@@ -479,12 +479,9 @@ impl Conductor {
             let removal = node.released.take().unwrap_or_else(|| {
                 let why = match &node.connection {
                     Connection::Down(why) => why.clone(),
-                    _ => "it did not answer".to_owned(),
+                    Connection::Connecting | Connection::Up => "it did not answer".to_owned(),
                 };
-                Removal {
-                    files: 0,
-                    left: vec![format!("what {} made ({why})", node.name)],
-                }
+                Removal { files: 0, left: vec![format!("what {} made ({why})", node.name)] }
             });
             removals.push((index, removal));
         }

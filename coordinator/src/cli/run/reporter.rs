@@ -168,12 +168,12 @@ impl Reporter {
             self.say(message);
         }
         let whole = self.record.points.iter().all(|point| point.status == PointStatus::Ok);
-        self.record.campaign.status = match ending.exit {
-            Exit::Interrupted => CampaignStatus::Interrupted,
-            _ if whole && self.record.points.len() == self.plan.points.len() => {
-                CampaignStatus::Complete
-            }
-            _ => CampaignStatus::Partial,
+        self.record.campaign.status = if ending.exit == Exit::Interrupted {
+            CampaignStatus::Interrupted
+        } else if whole && self.record.points.len() == self.plan.points.len() {
+            CampaignStatus::Complete
+        } else {
+            CampaignStatus::Partial
         };
         self.record.campaign.ended = Some(aggregate::rfc3339(clock::wall()));
         self.record.campaign.message = ending.message;
