@@ -29,7 +29,7 @@ use crate::{
     plan::{Manifest, Plan},
 };
 
-use node::{Connection, Node};
+use node::{Connection, FIRST_BURST, Node};
 use point::PointRun;
 
 mod node;
@@ -245,7 +245,7 @@ impl Conductor {
             self.suspended_ns = now.suspended_ns;
             for node in &mut self.nodes {
                 node.clock.new_epoch();
-                node.start_burst();
+                node.start_burst(FIRST_BURST);
             }
             self.warn("this machine slept: the clocks of the fleet are asked anew".to_owned());
         }
@@ -256,7 +256,7 @@ impl Conductor {
         let node = &mut self.nodes[index.at()];
         node.connection = Connection::Up;
         node.heard_ns = now_ns;
-        node.start_burst();
+        node.start_burst(FIRST_BURST);
         let name = node.name.clone();
         self.send(index, Command::Claim { campaign, holder, node: name });
     }

@@ -8,8 +8,12 @@ use iofleet_shared::{
 
 use crate::barrier::ClockEstimate;
 
-/// Pings of a burst: enough that one of them meets no queue.
-const BURST: u32 = 8;
+/// Pings of a burst to a worker of which nothing is known: enough that one of them meets no queue.
+pub(super) const FIRST_BURST: u32 = 8;
+/// Pings of a burst before a point, beside the samples at hand.
+pub(super) const POINT_BURST: u32 = 4;
+/// Pings of a burst after a point.
+pub(super) const LAST_BURST: u32 = 2;
 
 /// One worker of the roster.
 #[derive(Debug)]
@@ -79,8 +83,8 @@ impl Node {
         u128::from(now_ns.saturating_sub(self.heard_ns)) >= SILENT_AFTER.as_nanos()
     }
 
-    pub(super) fn start_burst(&mut self) {
-        self.burst = BURST;
+    pub(super) fn start_burst(&mut self, pings: u32) {
+        self.burst = pings;
     }
 
     pub(super) fn next_sequence(&mut self) -> u64 {

@@ -20,7 +20,11 @@ use iofleet_shared::{
     work::WorkerPlan,
 };
 
-use super::{CLOCKS_WITHIN_NS, Conductor, Now, Stage, words};
+use super::{
+    CLOCKS_WITHIN_NS, Conductor, Now, Stage,
+    node::{LAST_BURST, POINT_BURST},
+    words,
+};
 use crate::{
     barrier::start_margin_ns,
     events::{NodeOutcome, PointOutcome, RunEvent},
@@ -213,7 +217,7 @@ impl Conductor {
         self.emit(RunEvent::PointArming { index: id.index });
         for (index, run) in &nodes {
             self.manifest.begin(&run.plan);
-            self.nodes[index.at()].start_burst();
+            self.nodes[index.at()].start_burst(POINT_BURST);
             self.effects.push_back(super::Effect::Send(
                 *index,
                 Box::new(Command::Arm(Box::new(run.plan.clone()))),
@@ -482,7 +486,7 @@ impl Conductor {
             run.step = Step::Settling { by_ns: now.ns.saturating_add(SETTLE_WITHIN_NS) };
             let indexes: Vec<NodeIndex> = run.nodes.keys().copied().collect();
             for index in indexes {
-                self.nodes[index.at()].start_burst();
+                self.nodes[index.at()].start_burst(LAST_BURST);
             }
         }
     }
