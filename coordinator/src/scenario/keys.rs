@@ -310,9 +310,8 @@ pub static KEYS: &[Key] = &[
         "link_speed",
         Place::Fleet,
         Kind::Rate,
-        "Speed of each client's link, where the kernel does not know it.",
+        "Speed of each client's link in each direction; times the nodes it bounds the fleet.",
     )
-    .otherwise("what the kernel says")
     .flagged(),
     key(
         KeyId::Path,
