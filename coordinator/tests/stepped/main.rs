@@ -1,10 +1,6 @@
 //! The protocol, stepped: both state machines against each other without sockets or sleeping. Every
 //! fault in every phase; what must hold in each cell stands in [`settled`].
-#![expect(
-    clippy::unwrap_used,
-    clippy::wildcard_enum_match_arm,
-    reason = "tests"
-)]
+#![expect(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "tests")]
 
 use iofleet_coordinator::{
     events::{Ending, PointOutcome, RunEvent},
