@@ -16,6 +16,7 @@ const ROUND_NS_MIN: u64 = 1_000_000_000;
 /// What the last five rounds of the measured phase say.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
 pub struct Steady {
     /// Both limits hold.
     pub steady: bool,
