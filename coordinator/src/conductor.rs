@@ -33,6 +33,7 @@ use node::{Connection, FIRST_BURST, Node};
 use point::PointRun;
 
 mod node;
+mod part;
 mod point;
 mod words;
 
