@@ -324,8 +324,8 @@ impl Conductor {
             return;
         }
         self.name_stuck(index, beat.oldest_ns);
-        let Beat { phase, bytes, oldest_ns, .. } = *beat;
-        self.emit(RunEvent::Progress { node: index, phase, bytes, oldest_ns });
+        let Beat { bytes, oldest_ns, .. } = *beat;
+        self.emit(RunEvent::Progress { node: index, bytes, oldest_ns });
     }
 
     /// An operation that takes longer than a peer's silence would is named, and again each time

@@ -207,13 +207,7 @@ impl Conductor {
                 }
                 self.send(index, Command::Acknowledge { point, through });
             }
-            Err(why) => {
-                node.lost = Some(why.clone());
-                let name = &mut self.nodes[index.at()];
-                name.lost = Some(why.clone());
-                let text = format!("{}: {why}: given up", name.name);
-                self.warn(text);
-            }
+            Err(why) => self.lose(index, &why),
         }
     }
 

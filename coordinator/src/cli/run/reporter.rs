@@ -96,7 +96,7 @@ impl Reporter {
             RunEvent::PointStarted { .. } => {
                 self.with_live(|live, err| live.started(clock::monotonic_ns(), err));
             }
-            RunEvent::Progress { node, bytes, oldest_ns, .. } => {
+            RunEvent::Progress { node, bytes, oldest_ns } => {
                 let now_ns = clock::monotonic_ns();
                 self.with_live(|live, err| live.progress(node, bytes, oldest_ns, now_ns, err));
             }
