@@ -25,8 +25,9 @@ pub const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
 
 /// How often both sides send a heartbeat.
 pub const HEARTBEAT: Duration = Duration::from_millis(500);
-/// A peer that is silent for this long is named.
-pub const SILENT_AFTER: Duration = Duration::from_secs(5);
+/// A peer that is silent for this long is named: with a heartbeat before and a look each heartbeat
+/// after, within 5 s of its death.
+pub const SILENT_AFTER: Duration = Duration::from_secs(4);
 /// How long the coordinator waits, past the planned end of a point, for a silent worker.
 pub const GIVE_UP_AFTER: Duration = Duration::from_secs(15);
 /// How long results and a fleet are held for a coordinator that is silent, or for a fleet that is
@@ -57,6 +58,7 @@ pub const ERRORS_IN_A_ROW_MAX: u32 = 100;
 
 const _: () = {
     assert!(HEARTBEAT.as_millis() * 4 <= SILENT_AFTER.as_millis());
+    assert!(SILENT_AFTER.as_millis() + 2 * HEARTBEAT.as_millis() <= 5_000);
     assert!(SILENT_AFTER.as_millis() < GIVE_UP_AFTER.as_millis());
     assert!(LEASE.as_millis() < QUIC_IDLE.as_millis());
     assert!(INTERVAL_NS_MIN >= TICK_NS);
