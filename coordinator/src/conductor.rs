@@ -283,9 +283,7 @@ impl Conductor {
             }
             Notice::Inspected(facts) => self.nodes[index.at()].target = Some(facts),
             Notice::Refused(refusal) => self.on_refused(index, refusal.kind, &refusal.text),
-            Notice::Released(removal) | Notice::Removed(removal) => {
-                self.nodes[index.at()].released = Some(removal);
-            }
+            Notice::Released(removal) => self.nodes[index.at()].released = Some(removal),
             Notice::Armed { .. } | Notice::Ready { .. } | Notice::NotStarted { .. } => {
                 self.point_notice(index, &notice);
             }

@@ -100,12 +100,6 @@ impl Targets {
         Ok(monotonic_ns().saturating_sub(began_ns))
     }
 
-    /// Removes what this worker made of a dataset.
-    pub fn remove(&self, dir: &DatasetDir) -> Removal {
-        let dataset = Dataset::path(dir).and_then(|path| self.journal().remove(&path));
-        dataset.map_or_else(Removal::default, |dataset| dataset.remove())
-    }
-
     /// Removes all that this worker made, or with `keep` forgets it and says where it is.
     pub fn clean(&self, keep: bool) -> Removal {
         let datasets = std::mem::take(&mut *self.journal());

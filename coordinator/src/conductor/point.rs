@@ -156,7 +156,6 @@ impl Conductor {
             Notice::Claimed(_)
             | Notice::Inspected(_)
             | Notice::Refused(_)
-            | Notice::Removed(_)
             | Notice::Released(_) => return,
         };
         if *point == run.id

@@ -440,7 +440,7 @@ impl Worker {
             Effect::SyncFs { ticket, .. } => {
                 later(1_000_000, Event::Synced { ticket, took_ns: Some(1_000_000) });
             }
-            Effect::Remove { ticket, .. } | Effect::Clean { ticket, .. } => {
+            Effect::Clean { ticket, .. } => {
                 later(3_000_000, Event::Removed { ticket, removal: Removal::default() });
             }
             Effect::CloseAll { reason } | Effect::Close { reason, .. } => {

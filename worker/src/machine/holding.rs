@@ -146,12 +146,8 @@ impl Machine {
         }
     }
 
-    /// An answer to [`Effect::Remove`] or to [`Effect::Clean`].
+    /// The answer to [`Effect::Clean`].
     pub(super) fn on_removed(&mut self, ticket: Ticket, removal: Removal, now_ns: u64) {
-        if self.errand == Some(ticket) {
-            self.errand = None;
-            return self.notify(Notice::Removed(removal));
-        }
         let done = self
             .leaving
             .take_if(|leaving| matches!(leaving.step, Step::Files(its) if its == ticket));
@@ -209,7 +205,7 @@ impl Machine {
     fn let_go(&mut self, keep: bool, tell: Option<PeerId>, now_ns: u64) {
         let phase = self.phase;
         self.must_go(Trigger::Release);
-        self.errand = None;
+        self.inspection = None;
         self.outbox.clear();
         let mut waits_for = None;
         if let Some(point) = self.point.take() {

@@ -47,7 +47,7 @@ struct Unsynced {
 impl Machine {
     pub(super) fn on_arm(&mut self, peer: PeerId, plan: Box<WorkerPlan>) {
         let id = plan.point;
-        if self.phase != Phase::Claimed || self.errand.is_some() {
+        if self.phase != Phase::Claimed || self.inspection.is_some() {
             let text = if self.phase == Phase::Claimed {
                 format!("point {id} can't be armed before the target's inspection has ended")
             } else {

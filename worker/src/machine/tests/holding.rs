@@ -126,7 +126,7 @@ fn a_shutdown_removes_files_and_is_bounded() {
 }
 
 #[test]
-fn one_errand_at_a_time() {
+fn one_inspection_at_a_time() {
     let mut fixture = Fixture::at(Phase::Claimed);
     fixture.handle(command(A, Command::Inspect(spec())));
     assert_eq!(words(&fixture.handle(command(A, Command::Inspect(spec())))), "Refused(Phase)>1");
@@ -137,8 +137,4 @@ fn one_errand_at_a_time() {
     assert_eq!(words(&fixture.handle(claim(B, "c2"))), "Claimed>2");
     let late = Event::Inspected { ticket: Ticket(1), result: Ok(target_facts()) };
     assert_eq!(fixture.handle(late), []);
-    fixture.handle(command(B, Command::Remove(dir())));
-    let removal = Removal { files: 2, left: vec![] };
-    let effects = fixture.handle(Event::Removed { ticket: Ticket(3), removal: removal.clone() });
-    assert_eq!(effects, [Effect::Send { peer: B, notice: Notice::Removed(removal) }]);
 }
