@@ -8,7 +8,7 @@
 use std::{
     collections::BTreeMap,
     future::{Future, pending},
-    net::{SocketAddr, UdpSocket},
+    net::UdpSocket,
     path::PathBuf,
     pin::Pin,
     sync::Arc,
@@ -57,8 +57,6 @@ const GOODBYE_WITHIN: Duration = Duration::from_millis(500);
 /// What a daemon is told.
 #[derive(Debug, Clone)]
 pub struct DaemonConfig {
-    /// Where it listens, unless it is given a socket or an endpoint.
-    pub listen: SocketAddr,
     /// Directories below which it may work.
     pub roots: Vec<PathBuf>,
     /// A root may lie on the same device as its parent directory.
@@ -113,7 +111,7 @@ pub async fn serve(
     let priority = ControlPriority::take();
     let helpers = Helpers::new(priority);
     let host = Host::default();
-    let DaemonConfig { listen: _, roots, allow_local, identity: _ } = config;
+    let DaemonConfig { roots, allow_local, identity: _ } = config;
     let prepared = helpers.call(TARGET_CALL_WITHIN, move || {
         // On a helper thread: the clock is calibrated as I/O threads will see it.
         let clock = StampClock::calibrate();
