@@ -187,7 +187,7 @@ struct Daemon {
     link_events: mpsc::Sender<(PeerId, LinkEvent)>,
     peers: u64,
     crews: BTreeMap<Ticket, CrewSlot>,
-    /// Of the crew that left last.
+    /// Of the crew that left last: no threads and nothing in flight any more.
     last_status: CrewStatus,
     /// Crews that are letting go of their files; removal waits for them.
     leavers: Vec<std::sync::mpsc::Receiver<()>>,
@@ -332,7 +332,7 @@ impl Daemon {
         };
         let status = match self.crews.last_key_value() {
             Some((_, slot)) => slot.crew.status(monotonic_ns()),
-            None => CrewStatus { threads: 0, oldest_ns: 0, ..self.last_status },
+            None => self.last_status,
         };
         link.send_datagram(&Datagram::Beat(Beat {
             sequence: self.beats,
