@@ -2,12 +2,7 @@
 //! real QUIC on loopback with keys that live as long as the command. The only place that names the
 //! worker crate.
 
-use std::{
-    io,
-    net::Ipv4Addr,
-    path::PathBuf,
-    thread::JoinHandle,
-};
+use std::{io, net::Ipv4Addr, path::PathBuf, thread::JoinHandle};
 
 use iofleet_shared::transport::{self, Identity, Role};
 use iofleet_worker::daemon::{self, DaemonConfig};

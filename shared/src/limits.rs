@@ -8,6 +8,8 @@ pub const DEFAULT_PORT: u16 = 7737;
 pub const THREADS_MAX: u32 = 65_536;
 /// Workers of one fleet.
 pub const NODES_MAX: u32 = 4_096;
+/// Greatest block, in bytes: one operation fits into one call of the kernel.
+pub const BLOCK_BYTES_MAX: u64 = 1 << 30;
 /// Length of a frame's body on the wire.
 pub const FRAME_BYTES_MAX: u32 = 16 << 20;
 /// Ticks that one frame of a point's tick series carries.
@@ -62,6 +64,8 @@ const _: () = {
     assert!(SILENT_AFTER.as_millis() < GIVE_UP_AFTER.as_millis());
     assert!(LEASE.as_millis() < QUIC_IDLE.as_millis());
     assert!(INTERVAL_NS_MIN >= TICK_NS);
+    // The kernel moves at most 2 GiB less a page in one call, and a page has at most 64 KiB.
+    assert!(BLOCK_BYTES_MAX <= (1 << 31) - (64 << 10));
     // A tick is three 16-byte numbers and a frame must hold a whole chunk of them.
     assert!(TICKS_PER_FRAME * 48 < FRAME_BYTES_MAX as usize);
 };

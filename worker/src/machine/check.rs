@@ -2,14 +2,12 @@
 //! peer may divide by zero, overflow or exhaust the worker.
 
 use iofleet_shared::{
-    limits::{EXTENTS_PER_THREAD_MAX, INTERVAL_NS_MIN, THREADS_MAX},
+    limits::{BLOCK_BYTES_MAX, EXTENTS_PER_THREAD_MAX, INTERVAL_NS_MIN, THREADS_MAX},
     work::{Amount, ThreadPlan, WorkerPlan},
 };
 
 /// Longest time that a plan may name, in ns: about 146 years.
 const TIME_NS_MAX: u64 = 1 << 62;
-/// Greatest block, in bytes: the kernel moves at most 2 GiB less a page in one call.
-const BLOCK_BYTES_MAX: u64 = 1 << 30;
 
 /// Says what is wrong with a plan.
 ///
