@@ -17,7 +17,7 @@ use iofleet_shared::{
     ids::NodeIndex,
     limits::{
         ANSWER_WITHIN, CLOCK_UNCERTAINTY_NS_MAX, CONNECT_WITHIN, HEARTBEAT, REMOVE_WITHIN,
-        TARGET_CALL_WITHIN,
+        SILENT_AFTER, TARGET_CALL_WITHIN, as_ns,
     },
     wire::{Beat, Command, Datagram, Delivery, Notice, RefusalKind, Removal},
     work::DatasetDir,
@@ -330,7 +330,7 @@ impl Conductor {
     /// its age has doubled.
     fn name_stuck(&mut self, index: NodeIndex, oldest_ns: u64) {
         let node = &mut self.nodes[index.at()];
-        let least = u64::try_from(iofleet_shared::limits::SILENT_AFTER.as_nanos()).unwrap_or(0);
+        let least = as_ns(SILENT_AFTER);
         if oldest_ns < least {
             node.stuck_named_ns = 0;
         } else if oldest_ns >= 2 * node.stuck_named_ns {
@@ -360,7 +360,7 @@ impl Conductor {
         let beat = now_ns >= self.next_beat_ns;
         let burst = now_ns >= self.next_burst_ns;
         if beat {
-            self.next_beat_ns = now_ns + u64::try_from(HEARTBEAT.as_nanos()).unwrap_or(u64::MAX);
+            self.next_beat_ns = now_ns + as_ns(HEARTBEAT);
         }
         if burst {
             self.next_burst_ns = now_ns + BURST_STEP_NS;
@@ -395,11 +395,10 @@ impl Conductor {
     }
 
     fn advance_gathering(&mut self, since_ns: u64, now: Now) {
-        let waited = std::time::Duration::from_nanos(now.ns.saturating_sub(since_ns));
+        let waited_ns = now.ns.saturating_sub(since_ns);
         let limit = CONNECT_WITHIN + ANSWER_WITHIN + TARGET_CALL_WITHIN;
-        let late = waited >= limit;
-        let clocks_late = u128::from(now.ns.saturating_sub(since_ns))
-            >= (CONNECT_WITHIN + ANSWER_WITHIN).as_nanos();
+        let late = waited_ns >= as_ns(limit);
+        let clocks_late = waited_ns >= as_ns(CONNECT_WITHIN + ANSWER_WITHIN);
         let Stage::Gathering { refused, .. } = &mut self.stage else { return };
         let mut waiting = 0_usize;
         for node in &self.nodes {
@@ -452,7 +451,7 @@ impl Conductor {
     fn clean(&mut self, now_ns: u64) {
         let within = match self.interrupts {
             0 => CLEAN_WITHIN_NS,
-            _ => u64::try_from(REMOVE_WITHIN.as_nanos()).unwrap_or(u64::MAX),
+            _ => as_ns(REMOVE_WITHIN),
         };
         let keep = self.config.keep;
         for index in self.indexes() {

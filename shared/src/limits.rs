@@ -58,6 +58,12 @@ pub const REMOVE_WITHIN: Duration = Duration::from_secs(10);
 /// Errors without a success in between after which an I/O thread ends.
 pub const ERRORS_IN_A_ROW_MAX: u32 = 100;
 
+/// A duration in ns; `u64::MAX` for what does not fit.
+#[must_use]
+pub const fn as_ns(duration: Duration) -> u64 {
+    duration.as_secs().saturating_mul(1_000_000_000).saturating_add(duration.subsec_nanos() as u64)
+}
+
 const _: () = {
     assert!(HEARTBEAT.as_millis() * 4 <= SILENT_AFTER.as_millis());
     assert!(SILENT_AFTER.as_millis() + 2 * HEARTBEAT.as_millis() <= 5_000);
@@ -69,3 +75,18 @@ const _: () = {
     // A tick is three 16-byte numbers and a frame must hold a whole chunk of them.
     assert!(TICKS_PER_FRAME * 48 < FRAME_BYTES_MAX as usize);
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_in_ns_are_exact_as_far_as_they_fit() {
+        assert_eq!(as_ns(Duration::ZERO), 0);
+        assert_eq!(as_ns(Duration::new(3, 7)), 3_000_000_007);
+        assert_eq!(as_ns(Duration::new(18_446_744_073, 709_551_615)), u64::MAX);
+        assert_eq!(as_ns(Duration::new(18_446_744_073, 709_551_614)), u64::MAX - 1);
+        assert_eq!(as_ns(Duration::new(18_446_744_073, 709_551_616)), u64::MAX);
+        assert_eq!(as_ns(Duration::MAX), u64::MAX);
+    }
+}

@@ -15,7 +15,7 @@ use iofleet_shared::{
     facts::{HostFacts, TargetFacts},
     ids::PointId,
     lifecycle::{InvalidTransition, Phase, Trigger},
-    limits::LEASE,
+    limits::{LEASE, as_ns},
     stats::{NodeInterval, PointReport, Tick},
     wire::{Command, Delivery, Notice, Refusal, RefusalKind, Removal},
     work::{DatasetDir, TargetSpec, WorkerPlan},
@@ -426,12 +426,8 @@ impl Machine {
             return None;
         }
         let ended_ns = self.point.as_ref().and_then(|point| point.ended_ns).unwrap_or(0);
-        Some(holder.heard_ns.max(ended_ns).saturating_add(nanoseconds(LEASE)))
+        Some(holder.heard_ns.max(ended_ns).saturating_add(as_ns(LEASE)))
     }
-}
-
-fn nanoseconds(duration: std::time::Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

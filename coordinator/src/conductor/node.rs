@@ -2,7 +2,7 @@
 
 use iofleet_shared::{
     facts::{HostFacts, TargetFacts},
-    limits::SILENT_AFTER,
+    limits::{SILENT_AFTER, as_ns},
     wire::Removal,
 };
 
@@ -80,7 +80,7 @@ impl Node {
     }
 
     pub(super) fn is_silent(&self, now_ns: u64) -> bool {
-        u128::from(now_ns.saturating_sub(self.heard_ns)) >= SILENT_AFTER.as_nanos()
+        now_ns.saturating_sub(self.heard_ns) >= as_ns(SILENT_AFTER)
     }
 
     pub(super) fn start_burst(&mut self, pings: u32) {

@@ -14,6 +14,7 @@ use iofleet_shared::{
     ids::{NodeIndex, PointId},
     limits::{
         ARM_WITHIN, CLOCK_UNCERTAINTY_NS_MAX, GIVE_UP_AFTER, LEASE, SILENT_AFTER, STORE_WITHIN,
+        as_ns,
     },
     wire::{Command, Delivery, Notice, RefusalKind},
 };
@@ -525,8 +526,4 @@ impl Conductor {
             failed,
         }
     }
-}
-
-fn as_ns(duration: std::time::Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -24,7 +24,7 @@ fn a_second_coordinator_is_told_who_holds_the_worker() {
 #[test]
 fn a_silent_holder_loses_the_worker_and_its_files() {
     let mut fixture = Fixture::at(Phase::Armed);
-    let effects = fixture.after(nanoseconds(GIVE_UP_AFTER), claim(B, "c2"));
+    let effects = fixture.after(as_ns(GIVE_UP_AFTER), claim(B, "c2"));
     assert_eq!(words(&effects), "Close>1 DropCrew Clean");
     let Some(Effect::Clean { ticket, keep: false }) = effects.last() else {
         panic!("{effects:?}");
@@ -40,7 +40,7 @@ fn a_silent_holder_loses_the_worker_and_its_files() {
 fn a_running_point_is_never_taken_over() {
     for phase in [Phase::Waiting, Phase::Running] {
         let mut fixture = Fixture::at(phase);
-        fixture.now = T0 + nanoseconds(LEASE) * 2;
+        fixture.now = T0 + as_ns(LEASE) * 2;
         assert_eq!(words(&fixture.handle(Event::Tick)).replace("Began", ""), "");
         assert_eq!(words(&fixture.handle(claim(B, "c2"))), "Refused(Busy)>2");
         assert_eq!(fixture.machine.phase(), Phase::Running);
@@ -49,7 +49,7 @@ fn a_running_point_is_never_taken_over() {
 
 #[test]
 fn the_lease_runs_from_the_last_sign_of_life_and_from_the_end_of_the_point() {
-    let lease = nanoseconds(LEASE);
+    let lease = as_ns(LEASE);
     let mut fixture = Fixture::at(Phase::Claimed);
     assert_eq!(fixture.machine.next_deadline(), Some(NOW + lease));
     fixture.after(S, Event::Alive { peer: A });
