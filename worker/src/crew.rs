@@ -444,9 +444,6 @@ fn check_times(plan: &WorkerPlan) -> Result<(), CrewError> {
     if plan.interval_ns < INTERVAL_NS_MIN {
         return refuse("its interval is shorter than the shortest one");
     }
-    if !plan.ramp_ns.is_multiple_of(plan.interval_ns) {
-        return refuse("its warm-up is not a whole number of intervals");
-    }
     Ok(())
 }
 

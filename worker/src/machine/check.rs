@@ -32,6 +32,11 @@ pub(super) fn plan(plan: &WorkerPlan) -> Result<(), String> {
     if ramp_ns.checked_add(duration_ns).is_none_or(|end| end > TIME_NS_MAX) {
         return Err(format!("a warm-up of {ramp_ns} ns and a duration of {duration_ns} ns"));
     }
+    if !ramp_ns.is_multiple_of(*interval_ns) {
+        return Err(format!(
+            "a warm-up of {ramp_ns} ns, which is not a whole number of intervals of {interval_ns} ns"
+        ));
+    }
     threads.iter().try_for_each(|thread| check_thread(thread, *block_bytes, plan.amount))
 }
 
