@@ -17,6 +17,7 @@ use std::{
 
 use iofleet_shared::{
     clock::monotonic_ns,
+    ids::PeerId,
     limits::{HEARTBEAT, TARGET_CALL_WITHIN},
     transport::{self, CLOSE_DONE, Identity, Link},
     wire::{Beat, Datagram, Delivery},
@@ -31,7 +32,7 @@ use crate::{
     crew::{CrewEvent, CrewStatus},
     host::{ControlPriority, Host},
     link::{LinkEvent, LinkHandle},
-    machine::{Event, Machine, PeerId, Ticket},
+    machine::{Event, Machine, Ticket},
     stamp::StampClock,
     target::{RootError, Targets},
 };

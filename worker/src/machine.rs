@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 
 use iofleet_shared::{
     facts::{HostFacts, TargetFacts},
-    ids::PointId,
+    ids::{PeerId, PointId},
     lifecycle::{InvalidTransition, Phase, Trigger},
     limits::{LEASE, as_ns},
     stats::{NodeInterval, PointReport, Tick},
@@ -38,10 +38,6 @@ const EXIT_WITHIN_NS: u64 = 5_000_000_000;
 const DELIVERIES_KEPT_MAX: usize = 65_536;
 
 const _: () = assert!(LEAVES_WITHIN_NS < EXIT_WITHIN_NS);
-
-/// A connection, by the number that the daemon gave it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PeerId(pub u64);
 
 /// A piece of work that was asked for by an effect and is answered by an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -7,6 +7,7 @@
 
 use std::{
     collections::BTreeMap,
+    fs::File,
     os::fd::AsFd,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
@@ -20,10 +21,7 @@ use iofleet_shared::{
 };
 use rustix::fs::StatVfs;
 
-use crate::{
-    crew::OpenedFile,
-    host::{Host, user},
-};
+use crate::host::{Host, user};
 
 pub use error::{RootError, TargetError};
 pub use roots::check_roots;
@@ -38,6 +36,15 @@ mod error;
 mod files;
 mod limits;
 mod roots;
+
+/// A file that was opened for one I/O thread.
+#[derive(Debug, Clone)]
+pub struct OpenedFile {
+    /// Open with the plan's flags; threads of a shared file may share it.
+    pub file: Arc<File>,
+    /// How long open (or create) took.
+    pub open_ns: u64,
+}
 
 /// The roots of a worker, and what it made below them.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use iofleet_coordinator::{
 };
 use iofleet_shared::{
     facts::{HostFacts, TargetFacts},
-    ids::NodeIndex,
+    ids::{NodeIndex, PeerId},
     lifecycle::Phase,
     limits::HEARTBEAT,
     stats::{
@@ -21,7 +21,7 @@ use iofleet_shared::{
     wire::{Beat, Command, Datagram, Delivery, Notice, Removal},
     work::{Amount, OpKind, WorkerPlan},
 };
-use iofleet_worker::machine::{self, Machine, PeerId};
+use iofleet_worker::machine::{self, Machine};
 
 /// One way over the network.
 const TRIP_NS: u64 = 100_000;

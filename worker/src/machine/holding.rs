@@ -1,12 +1,13 @@
 //! Who holds a worker, for how long, and how it lets go.
 
 use iofleet_shared::{
+    ids::PeerId,
     lifecycle::{Phase, Trigger},
     limits::{GIVE_UP_AFTER, LEASE, SILENT_AFTER, as_ns},
     wire::{Notice, RefusalKind, Removal},
 };
 
-use super::{EXIT_WITHIN_NS, Effect, LEAVES_WITHIN_NS, Machine, PeerId, Ticket};
+use super::{EXIT_WITHIN_NS, Effect, LEAVES_WITHIN_NS, Machine, Ticket};
 
 /// A coordinator that wants the worker.
 #[derive(Debug, Clone)]
