@@ -18,7 +18,7 @@ const DRIFT_BASE_NS: u64 = 20_000_000_000;
 /// …and only where their bounds leave it this sure, in parts per 10^9.
 const DRIFT_ERROR_PPB: u64 = 5_000;
 /// Time that a start takes on both sides beside the network.
-const START_NS: u64 = 8_000_000;
+const START_NS: u64 = 12_000_000;
 /// Time that waking one more I/O thread takes.
 const START_PER_THREAD_NS: u64 = 30_000;
 /// Longer margin of the second try.

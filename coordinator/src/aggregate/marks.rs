@@ -13,6 +13,9 @@ use crate::{
     record::{Mark, PointRecord},
 };
 
+/// Share of the network's stated limit above which something is wrong.
+const PAYLOAD_SHARE_MAX: f64 = 1.0;
+
 /// The kind of a mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Code(&'static str);
@@ -43,7 +46,10 @@ codes! {
     NOT_DURABLE = "not-durable",
     SKEW = "skew",
     CLOCK = "clock",
+    CACHED = "cached",
     RE_READ = "re-read",
+    REWRITTEN = "rewritten",
+    ABOVE_LIMIT = "above-limit",
     SHORT_TRANSFERS = "short-transfers",
     INTERVALS_LATE = "intervals-late",
 }
@@ -202,12 +208,33 @@ impl Marks {
 
     fn reads(&mut self, point: &Point<'_>, record: &PointRecord) {
         let most = point.threads().map(|thread| thread.passes_milli).max().unwrap_or(0);
-        if point.plan.spec.params.op == OpKind::Read && most > 1000 {
-            let passes = to_f64(most) / 1000.0;
+        let params = &point.plan.spec.params;
+        let passes = to_f64(most) / 1000.0;
+        if params.op == OpKind::Read && !params.direct && record.bytes > 0 {
+            let text = "buffered reads of what this fleet has just written: page caches may have \
+                        answered instead of the file system";
+            self.add(CACHED, None, None, text.to_owned());
+        }
+        if params.op == OpKind::Write && !params.direct && most > 1000 {
+            let text = format!(
+                "the same blocks were written up to {passes:.1} times into the page cache: only \
+                 the last time had to leave it"
+            );
+            self.add(REWRITTEN, Some(passes), Some(1.0), text);
+        }
+        if params.op == OpKind::Read && most > 1000 {
             let text = format!(
                 "the same blocks were read up to {passes:.1} times: caches may have answered"
             );
             self.add(RE_READ, Some(passes), Some(1.0), text);
+        }
+        let share = record.network.payload_share;
+        if let Some(share) = share.filter(|share| *share > PAYLOAD_SHARE_MAX) {
+            let text = format!(
+                "{:.0} % of the network's limit: not all bytes crossed it, or the limit is wrong",
+                share * 100.0
+            );
+            self.add(ABOVE_LIMIT, Some(share), Some(PAYLOAD_SHARE_MAX), text);
         }
         if record.short_transfers > 0 {
             let text = format!(

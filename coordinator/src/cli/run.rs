@@ -221,6 +221,9 @@ fn conduct(
     })?;
     conducted?;
     say(&reported.record, args)?;
+    if let Some(left) = &reported.left {
+        reporter::complain(left);
+    }
     Ok(reported.exit)
 }
 

@@ -31,6 +31,21 @@ pub fn summary(campaign: &CampaignRecord, binary: bool) -> String {
     texts.join("\n")
 }
 
+/// The share of the network's stated limit, where one was stated.
+fn limit(point: &PointRecord, binary: bool) -> String {
+    let network = &point.network;
+    network.limit_bytes_per_s.zip(network.payload_share).map_or_else(
+        String::new,
+        |(limit, share)| {
+            format!(
+                ", {:.1} % of the network's limit of {}",
+                share * 100.0,
+                units::format_rate(limit, binary)
+            )
+        },
+    )
+}
+
 /// The points of one stage, and the best of them.
 struct Stage<'a> {
     name: &'a str,
@@ -98,11 +113,12 @@ impl Stage<'_> {
         });
         let params = &best.point.params;
         format!(
-            "{}: {up_to}{bandwidth}{spread} at {} on {} ({}); {points}.",
+            "{}: {up_to}{bandwidth}{spread} at {} on {} ({}){}; {points}.",
             self.name,
             plural(params.threads.into(), "thread"),
             plural(params.nodes.into(), "node"),
             conditions(best),
+            limit(best.point, binary),
         )
     }
 

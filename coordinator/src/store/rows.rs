@@ -140,7 +140,7 @@ pub(super) fn put_histogram(
 /// The id of the newest campaign, if there is one.
 pub(super) fn newest(transaction: &Transaction<'_>) -> rusqlite::Result<Vec<String>> {
     transaction
-        .prepare("SELECT id FROM campaigns ORDER BY id DESC LIMIT 1")?
+        .prepare("SELECT id FROM campaigns ORDER BY started DESC, rowid DESC LIMIT 1")?
         .query_map([], |row| row.get(0))?
         .collect()
 }
@@ -151,7 +151,10 @@ pub(super) fn ids_like(transaction: &Transaction<'_>, id: &str) -> rusqlite::Res
         return Ok(vec![id.to_owned()]);
     }
     transaction
-        .prepare("SELECT id FROM campaigns WHERE substr(id, 1, length(?1)) = ?1 ORDER BY id DESC")?
+        .prepare(
+            "SELECT id FROM campaigns WHERE substr(id, 1, length(?1)) = ?1
+             ORDER BY started DESC, rowid DESC",
+        )?
         .query_map([id], |row| row.get(0))?
         .collect()
 }
@@ -163,7 +166,7 @@ pub(super) fn list(connection: &Connection) -> rusqlite::Result<Vec<CampaignLine
             "SELECT c.id, c.started, c.name, c.status, count(p.idx),
                     max(CASE WHEN p.status IN ('ok', 'partial') THEN p.headline END)
              FROM campaigns c LEFT JOIN points p ON p.campaign = c.id
-             GROUP BY c.id ORDER BY c.id DESC",
+             GROUP BY c.id ORDER BY c.started DESC, c.rowid DESC",
         )?
         .query_map([], |row| {
             Ok(CampaignLine {

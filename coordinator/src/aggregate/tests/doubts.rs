@@ -155,6 +155,26 @@ fn cases_of_the_window() -> Vec<Case> {
             None,
             |p, _| p.spec.params.fsync = Fsync::None,
         ),
+        (
+            "cached",
+            |p, o| {
+                reads(p, o, 1_000);
+                p.spec.params.direct = false;
+            },
+            None,
+            None,
+            |p, o| reads(p, o, 1_000),
+        ),
+        (
+            "rewritten",
+            |p, o| {
+                buffered(p, Fsync::Each);
+                thread(o, 1).passes_milli = 2_000;
+            },
+            Some(2.0),
+            Some(1.0),
+            |_, o| thread(o, 1).passes_milli = 2_000,
+        ),
         ("re-read", |p, o| reads(p, o, 1_001), Some(1.001), Some(1.0), |p, o| reads(p, o, 1_000)),
         (
             "re-read",
@@ -222,10 +242,23 @@ fn each_mark_is_provoked_with_its_value_and_not_by_a_near_miss() {
 
 #[test]
 fn every_code_has_a_case() {
-    for code in marks::CODES {
+    // It needs a fleet with a limit, and has a test of its own.
+    for code in marks::CODES.iter().filter(|code| **code != "above-limit") {
         assert!(cases().iter().any(|case| case.0 == *code), "{code}");
     }
     assert!(cases().iter().all(|case| marks::CODES.contains(&case.0)));
+}
+
+/// The clean point's `common` is 20,971,520 bytes/s.
+#[test]
+fn more_than_the_network_carries_is_marked() {
+    let plan = plan(&clean());
+    let outcome = outcome(&plan, &clean());
+    for (limit, marked) in [(20_971_519.0, true), (20_971_520.0, false)] {
+        let fleet = FleetConfig { network_limit: Some(limit), ..FleetConfig::default() };
+        let record = assemble(&plan, &fleet, &ready(clean().len()), &outcome);
+        assert_eq!(codes(&record).contains(&"above-limit"), marked, "{limit}");
+    }
 }
 
 #[test]

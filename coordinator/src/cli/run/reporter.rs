@@ -40,6 +40,8 @@ pub(super) struct Outputs {
 pub(super) struct Reported {
     pub(super) record: CampaignRecord,
     pub(super) exit: Exit,
+    /// What is left on the target, for the last lines.
+    pub(super) left: Option<String>,
 }
 
 /// See the module.
@@ -53,12 +55,18 @@ pub(super) struct Reporter {
     table: Option<Table>,
     live: Option<Live>,
     exit: Exit,
+    left: Option<String>,
 }
 
 /// Prints to standard output; a closed pipe is no reason to stop measuring.
 pub(super) fn print(text: &str) {
     let mut out = io::stdout().lock();
     let _ = writeln!(out, "{}", text.trim_end_matches('\n')).and_then(|()| out.flush());
+}
+
+/// Says something on standard error; with that gone there is nobody to tell.
+pub(super) fn complain(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "iofleet: {text}");
 }
 
 impl Reporter {
@@ -75,7 +83,17 @@ impl Reporter {
             Table::new(&keys, outputs.binary)
         });
         let live = outputs.live.then(Live::default);
-        Self { plan, fleet, nodes: Vec::new(), record, outputs, table, live, exit: Exit::Done }
+        Self {
+            plan,
+            fleet,
+            nodes: Vec::new(),
+            record,
+            outputs,
+            table,
+            live,
+            exit: Exit::Done,
+            left: None,
+        }
     }
 
     /// Takes events until the campaign's end.
@@ -83,7 +101,7 @@ impl Reporter {
         while let Ok(event) = events.recv() {
             self.take(event);
         }
-        Reported { record: self.record, exit: self.exit }
+        Reported { record: self.record, exit: self.exit, left: self.left }
     }
 
     fn take(&mut self, event: RunEvent) {
@@ -156,8 +174,7 @@ impl Reporter {
         left.sort_unstable();
         left.dedup();
         if !left.is_empty() {
-            let text = format!("left on the target:\n  {}", left.join("\n  "));
-            self.say(&text);
+            self.left = Some(format!("left on the target:\n  {}", left.join("\n  ")));
         }
     }
 
@@ -210,8 +227,7 @@ impl Reporter {
 
     fn say(&mut self, text: &str) {
         self.with_live(Live::clear);
-        // With standard error gone there is nobody to tell.
-        let _ = writeln!(io::stderr().lock(), "iofleet: {text}");
+        complain(text);
     }
 
     fn with_live(&mut self, act: impl FnOnce(&mut Live, &mut dyn Write)) {
