@@ -6,9 +6,7 @@
 
 use iofleet_shared::{
     ids::NodeIndex,
-    stats::{
-        BYTE_UNITS, ErrorCount, NodeInterval, OP_UNITS, PointReport, ThreadEnd, ThreadReport, Tick,
-    },
+    stats::{ErrorCount, PointReport, ThreadEnd, ThreadReport, Tick},
     work::OpKind,
 };
 
@@ -27,10 +25,21 @@ use crate::{
     scenario::{FleetConfig, words},
 };
 
+use series::{merged_intervals, merged_ticks, phase_of};
+
 pub use campaign::{campaign, node, repetitions, rfc3339};
 
 mod campaign;
+#[cfg(test)]
+mod fixture;
 mod marks;
+mod series;
+mod sums;
+#[cfg(test)]
+mod tests;
+
+/// A node whose report came.
+type Report<'a> = (NodeIndex, &'a NodeOutcome, &'a PointReport);
 
 /// A point with all that belongs to it.
 struct Point<'a> {
@@ -38,7 +47,9 @@ struct Point<'a> {
     nodes: &'a [NodeReady],
     outcome: &'a PointOutcome,
     /// Nodes whose reports came.
-    reports: Vec<(NodeIndex, &'a NodeOutcome, &'a PointReport)>,
+    reports: Vec<Report<'a>>,
+    /// Their spread series, merged.
+    ticks: Vec<Tick>,
     figures: Figures,
     headline: Option<Headline>,
 }
@@ -51,12 +62,9 @@ pub fn assemble(
     nodes: &[NodeReady],
     outcome: &PointOutcome,
 ) -> PointRecord {
-    let reports: Vec<_> = outcome
-        .nodes
-        .iter()
-        .filter(|(_, node)| node.lost.is_none())
-        .filter_map(|(index, node)| Some((*index, node, node.report.as_ref()?)))
-        .collect();
+    let nodes_of_point = outcome.nodes.iter();
+    let reports: Vec<Report<'_>> =
+        nodes_of_point.filter_map(|(index, node)| Some((*index, node, report_of(node)?))).collect();
     let ticks = merged_ticks(&reports);
     let times: Vec<ThreadTimes> =
         reports.iter().flat_map(|(_, _, report)| report.threads.iter().map(times_of)).collect();
@@ -72,16 +80,14 @@ pub fn assemble(
     let figures = compute(&input);
     let durability = Durability::of(params.op, params.direct, params.fsync);
     let headline = headline(&figures, durability);
-    let point = Point { plan, nodes, outcome, reports, figures, headline };
+    let steady = steady_of(plan, &figures, &input);
+    let point = Point { plan, nodes, outcome, reports, ticks, figures, headline };
     let mut record = point.record();
     record.network = network(fleet, plan, figures.bandwidth.common);
-    record.steady = figures
-        .first_begin_ns
-        .zip(figures.last_busy_ns)
-        .and_then(|(begin, end)| steady(&figures.spread(&input), begin, end));
-    let sums = point.sums();
-    record.marks = marks::of(&point, &record, durability, sums.as_deref());
-    (record.status, record.why) = point.status(sums.as_deref());
+    record.steady = steady;
+    let flaws = sums::flaws(&point, &record);
+    record.marks = marks::of(&point, &record, durability, flaws.as_deref());
+    (record.status, record.why) = point.status(flaws.as_deref());
     record
 }
 
@@ -96,9 +102,15 @@ pub fn skipped(plan: &PointPlan, why: &str) -> PointRecord {
         interrupted: false,
         failed: None,
     };
-    let (figures, headline) = (Figures::default(), None);
-    let point =
-        Point { plan, nodes: &[], outcome: &outcome, reports: Vec::new(), figures, headline };
+    let point = Point {
+        plan,
+        nodes: &[],
+        outcome: &outcome,
+        reports: Vec::new(),
+        ticks: Vec::new(),
+        figures: Figures::default(),
+        headline: None,
+    };
     PointRecord {
         status: PointStatus::Skipped,
         why: Some(why.to_owned()),
@@ -121,7 +133,7 @@ pub fn exit_of(point: &PointRecord) -> Exit {
 #[must_use]
 pub fn latency_of(plan: &PointPlan, outcome: &PointOutcome) -> iofleet_shared::stats::Latency {
     let mut merged = iofleet_shared::stats::Latency::default();
-    let reported = outcome.nodes.values().filter(|node| node.report.is_some());
+    let reported = outcome.nodes.values().filter(|node| report_of(node).is_some());
     for interval in reported.flat_map(|node| &node.intervals) {
         if phase_of(plan, interval.k) != IntervalPhase::Ramp {
             merged.merge(&interval.latency);
@@ -130,10 +142,14 @@ pub fn latency_of(plan: &PointPlan, outcome: &PointOutcome) -> iofleet_shared::s
     merged
 }
 
-impl Point<'_> {
+impl<'a> Point<'a> {
+    fn threads(&self) -> impl Iterator<Item = &'a ThreadReport> {
+        self.reports.iter().flat_map(|(_, _, report)| &report.threads)
+    }
+
     fn record(&self) -> PointRecord {
         let spec = &self.plan.spec;
-        let threads = || self.reports.iter().flat_map(|(_, _, report)| &report.threads);
+        let threads = || self.threads();
         let sum = |part: fn(&ThreadReport) -> u64| threads().map(part).sum::<u64>();
         let (bytes, ops, errors) = (sum(|t| t.bytes), sum(|t| t.ops), sum(|t| t.errors));
         let op = words::op(spec.params.op).to_owned();
@@ -196,7 +212,7 @@ impl Point<'_> {
     }
 
     fn census(&self) -> Census {
-        let lost = self.outcome.nodes.iter().filter(|(_, node)| node.report.is_none());
+        let lost = self.outcome.nodes.iter().filter(|(_, node)| report_of(node).is_none());
         Census {
             expected: u32::try_from(self.plan.active.len()).unwrap_or(u32::MAX),
             reported: u32::try_from(self.reports.len()).unwrap_or(u32::MAX),
@@ -218,9 +234,9 @@ impl Point<'_> {
     fn point_nodes(&self) -> Vec<PointNode> {
         let nodes = self.outcome.nodes.iter();
         nodes
-            .map(|(index, node)| match &node.report {
-                Some(report) if node.lost.is_none() => self.reported(*index, node, report),
-                _ => self.lost(*index, node),
+            .map(|(index, node)| match report_of(node) {
+                Some(report) => self.reported(*index, node, report),
+                None => self.lost(*index, node),
             })
             .collect()
     }
@@ -295,20 +311,10 @@ impl Point<'_> {
     }
 
     fn intervals(&self) -> Vec<Interval> {
-        let mut merged: Vec<NodeInterval> = Vec::new();
-        for interval in self.reports.iter().flat_map(|(_, node, _)| &node.intervals) {
-            let place = interval.k as usize;
-            while merged.len() <= place {
-                let k = u32::try_from(merged.len()).unwrap_or(u32::MAX);
-                merged.push(NodeInterval { k, ..NodeInterval::default() });
-            }
-            if let Some(slot) = merged.get_mut(place) {
-                slot.merge(interval);
-            }
-        }
         let length = self.plan.spec.params.interval_ns;
         let last_end = u64::try_from(self.figures.last_end_ns.unwrap_or(0)).unwrap_or(0);
-        let fleet = merged.into_iter().map(|interval| {
+        let merged = merged_intervals(&self.reports).into_iter();
+        let fleet = merged.map(|interval| {
             let start = u64::from(interval.k) * length;
             let ended = last_end.saturating_sub(start).min(length);
             Interval {
@@ -325,23 +331,25 @@ impl Point<'_> {
         fleet.collect()
     }
 
-    /// What does not agree between the three accounts, in words; none where all do.
-    fn sums(&self) -> Option<String> {
-        for (index, node, report) in &self.reports {
-            let flaw = report.sums.clone().or_else(|| sums_of(self.plan, node, report));
-            if let Some(flaw) = flaw {
-                return Some(format!("{}: {flaw}", self.name(*index)));
-            }
-        }
-        if !self.figures.ordered() {
-            return Some("thread_sum, last_done and span are out of order".to_owned());
-        }
-        None
+    /// Nodes without a report, and why.
+    fn silent(&self) -> Vec<String> {
+        let silent = self.outcome.nodes.iter().filter(|(_, node)| report_of(node).is_none());
+        silent
+            .map(|(index, node)| {
+                let reason = node.lost.as_deref().unwrap_or("no report");
+                format!("{}: {reason}", self.name(*index))
+            })
+            .collect()
     }
 
     fn status(&self, sums: Option<&str>) -> (PointStatus, Option<String>) {
         if let Some(why) = &self.outcome.failed {
             return (PointStatus::Failed, Some(why.clone()));
+        }
+        if self.reports.is_empty() {
+            let lost = self.silent().join("; ");
+            let why = if lost.is_empty() { String::new() } else { format!(": {lost}") };
+            return (PointStatus::Failed, Some(format!("no node reported{why}")));
         }
         if let Some(flaw) = sums {
             return (PointStatus::Failed, Some(format!("the accounts do not agree: {flaw}")));
@@ -354,18 +362,13 @@ impl Point<'_> {
         if self.outcome.interrupted {
             why.push("interrupted".to_owned());
         }
-        let silent = self.outcome.nodes.iter().filter(|(_, node)| node.report.is_none());
-        for (index, node) in silent {
-            let reason = node.lost.as_deref().unwrap_or("no report");
-            why.push(format!("{}: {reason}", self.name(*index)));
-        }
+        why.extend(self.silent());
         for (end, text) in [
             (ThreadEnd::Stuck, "never returned from an operation"),
             (ThreadEnd::Errors, "ended by errors"),
             (ThreadEnd::Stopped, "were stopped"),
         ] {
-            let threads = self.reports.iter().flat_map(|(_, _, report)| &report.threads);
-            let count = threads.filter(|thread| thread.end == end).count();
+            let count = self.threads().filter(|thread| thread.end == end).count();
             if count > 0 && !(self.outcome.interrupted && end == ThreadEnd::Stopped) {
                 why.push(format!("{count} of {} threads {text}", self.plan.threads));
             }
@@ -378,48 +381,27 @@ impl Point<'_> {
     }
 }
 
-/// Compares a node's threads with its intervals and its ticks; what differs, in words.
-fn sums_of(plan: &PointPlan, node: &NodeOutcome, report: &PointReport) -> Option<String> {
-    let of_threads = |part: fn(&ThreadReport) -> u64| report.threads.iter().map(part).sum::<u64>();
-    let of_intervals = |ramp: bool, part: fn(&NodeInterval) -> u64| {
-        let chosen = |i: &&NodeInterval| (phase_of(plan, i.k) == IntervalPhase::Ramp) == ramp;
-        node.intervals.iter().filter(chosen).map(part).sum::<u64>()
-    };
-    let pairs = [
-        ("bytes", of_threads(|t| t.bytes), of_intervals(false, |i| i.bytes)),
-        ("operations", of_threads(|t| t.ops), of_intervals(false, |i| i.ops)),
-        ("errors", of_threads(|t| t.errors), of_intervals(false, |i| i.errors)),
-        ("warm-up bytes", of_threads(|t| t.ramp_bytes), of_intervals(true, |i| i.bytes)),
-        ("warm-up operations", of_threads(|t| t.ramp_ops), of_intervals(true, |i| i.ops)),
-        ("warm-up errors", of_threads(|t| t.ramp_errors), of_intervals(true, |i| i.errors)),
-    ];
-    for (what, threads, intervals) in pairs {
-        if threads != intervals {
-            return Some(format!("{threads} {what} by threads, {intervals} by intervals"));
-        }
-    }
-    let in_ticks = |part: fn(&Tick) -> u64| node.ticks.iter().map(|t| u128::from(part(t))).sum();
-    let (bytes, ops): (u128, u128) = (in_ticks(|t| t.bytes), in_ticks(|t| t.ops));
-    let spread = [
-        ("bytes", of_threads(|t| t.bytes + t.ramp_bytes), bytes, BYTE_UNITS),
-        ("operations", of_threads(|t| t.ops + t.ramp_ops), ops, OP_UNITS),
-    ];
-    spread.into_iter().find_map(|(what, threads, ticks, units)| {
-        let differs = u128::from(threads) * u128::from(units) != ticks;
-        differs
-            .then(|| format!("{threads} {what} by threads, {} by ticks", ticks / u128::from(units)))
-    })
+/// A node's report; none where it is lost, even if it had reported before.
+fn report_of(node: &NodeOutcome) -> Option<&PointReport> {
+    node.report.as_ref().filter(|_| node.lost.is_none())
 }
 
-fn merged_ticks(reports: &[(NodeIndex, &NodeOutcome, &PointReport)]) -> Vec<Tick> {
-    let length = reports.iter().map(|(_, node, _)| node.ticks.len()).max().unwrap_or(0);
-    let mut merged = vec![Tick::default(); length];
-    for (_, node, _) in reports {
-        for (sum, tick) in merged.iter_mut().zip(&node.ticks) {
-            sum.merge(*tick);
+/// Rounds of a point by time lie between warm-up and deadline: what drains after it is no state.
+fn steady_of(
+    plan: &PointPlan,
+    figures: &Figures,
+    input: &FigureInput<'_>,
+) -> Option<record::Steady> {
+    let (first, last) = figures.first_begin_ns.zip(figures.last_busy_ns)?;
+    let params = &plan.spec.params;
+    let (begin, end) = match params.duration_ns {
+        Some(duration) => {
+            let begin = i64::try_from(params.ramp_ns).unwrap_or(i64::MAX);
+            (begin, begin.saturating_add_unsigned(duration).min(last))
         }
-    }
-    merged
+        None => (first, last),
+    };
+    steady(&figures.spread(input), begin, end)
 }
 
 fn times_of(thread: &ThreadReport) -> ThreadTimes {
@@ -431,20 +413,6 @@ fn times_of(thread: &ThreadReport) -> ThreadTimes {
         busy_end_ns: thread.busy_end_ns,
         // Plans have no thread without blocks.
         has_work: true,
-    }
-}
-
-/// A warm-up is whole intervals, so that an interval belongs to it or not.
-fn phase_of(plan: &PointPlan, k: u32) -> IntervalPhase {
-    let params = &plan.spec.params;
-    let start = u64::from(k) * params.interval_ns;
-    let deadline = params.duration_ns.map(|duration| params.ramp_ns + duration);
-    if start < params.ramp_ns {
-        IntervalPhase::Ramp
-    } else if deadline.is_some_and(|deadline| start >= deadline) {
-        IntervalPhase::Drain
-    } else {
-        IntervalPhase::Measure
     }
 }
 

@@ -1,7 +1,7 @@
 //! The command line: one file a command. Only this floor prints.
 
 use std::{
-    io::{self, Write},
+    io::{self, ErrorKind, Write},
     path::PathBuf,
 };
 
@@ -102,6 +102,17 @@ fn keys_dir(told: Option<&PathBuf>) -> Result<PathBuf, Failure> {
         .map_err(|error| Failure::new(Exit::Fault, &error))
 }
 
+/// A reader that has seen enough, as `head` has, is no failure.
+fn printed(result: io::Result<()>) -> Result<Exit, Failure> {
+    match result {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure {
+            exit: Exit::Fault,
+            text: format!("can't write to standard output: {error}"),
+        }),
+        _ => Ok(Exit::Done),
+    }
+}
+
 /// Runs the command line and returns its exit code.
 #[must_use]
 pub fn main() -> Exit {
@@ -139,11 +150,6 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Plan(args) => plan::run(&args, &mut out),
         Command::List(args) => list::run(&args, &mut out),
         Command::Show(args) => show::run(&args, &mut out),
-        Command::Keys(command) => {
-            let default = keys_dir(None)?;
-            keys::run(command, default, &mut out)
-                .map(|()| Exit::Done)
-                .map_err(|error| Failure::new(Exit::Fault, &error))
-        }
+        Command::Keys(command) => keys::run(&command, &mut out),
     }
 }

@@ -17,7 +17,7 @@ use iofleet_shared::{
     ids::NodeIndex,
     limits::{
         ANSWER_WITHIN, CLOCK_UNCERTAINTY_NS_MAX, CONNECT_WITHIN, HEARTBEAT, REMOVE_WITHIN,
-        TARGET_CALL_WITHIN,
+        SILENT_AFTER, TARGET_CALL_WITHIN, as_ns,
     },
     wire::{Beat, Command, Datagram, Delivery, Notice, RefusalKind, Removal},
     work::DatasetDir,
@@ -29,10 +29,11 @@ use crate::{
     plan::{Manifest, Plan},
 };
 
-use node::{Connection, Node};
+use node::{Connection, FIRST_BURST, Node};
 use point::PointRun;
 
 mod node;
+mod part;
 mod point;
 mod words;
 
@@ -245,7 +246,7 @@ impl Conductor {
             self.suspended_ns = now.suspended_ns;
             for node in &mut self.nodes {
                 node.clock.new_epoch();
-                node.start_burst();
+                node.start_burst(FIRST_BURST);
             }
             self.warn("this machine slept: the clocks of the fleet are asked anew".to_owned());
         }
@@ -256,7 +257,7 @@ impl Conductor {
         let node = &mut self.nodes[index.at()];
         node.connection = Connection::Up;
         node.heard_ns = now_ns;
-        node.start_burst();
+        node.start_burst(FIRST_BURST);
         let name = node.name.clone();
         self.send(index, Command::Claim { campaign, holder, node: name });
     }
@@ -282,9 +283,7 @@ impl Conductor {
             }
             Notice::Inspected(facts) => self.nodes[index.at()].target = Some(facts),
             Notice::Refused(refusal) => self.on_refused(index, refusal.kind, &refusal.text),
-            Notice::Released(removal) | Notice::Removed(removal) => {
-                self.nodes[index.at()].released = Some(removal);
-            }
+            Notice::Released(removal) => self.nodes[index.at()].released = Some(removal),
             Notice::Armed { .. } | Notice::Ready { .. } | Notice::NotStarted { .. } => {
                 self.point_notice(index, &notice);
             }
@@ -323,15 +322,15 @@ impl Conductor {
             return;
         }
         self.name_stuck(index, beat.oldest_ns);
-        let Beat { phase, bytes, oldest_ns, .. } = *beat;
-        self.emit(RunEvent::Progress { node: index, phase, bytes, oldest_ns });
+        let Beat { bytes, oldest_ns, .. } = *beat;
+        self.emit(RunEvent::Progress { node: index, bytes, oldest_ns });
     }
 
     /// An operation that takes longer than a peer's silence would is named, and again each time
     /// its age has doubled.
     fn name_stuck(&mut self, index: NodeIndex, oldest_ns: u64) {
         let node = &mut self.nodes[index.at()];
-        let least = u64::try_from(iofleet_shared::limits::SILENT_AFTER.as_nanos()).unwrap_or(0);
+        let least = as_ns(SILENT_AFTER);
         if oldest_ns < least {
             node.stuck_named_ns = 0;
         } else if oldest_ns >= 2 * node.stuck_named_ns {
@@ -361,7 +360,7 @@ impl Conductor {
         let beat = now_ns >= self.next_beat_ns;
         let burst = now_ns >= self.next_burst_ns;
         if beat {
-            self.next_beat_ns = now_ns + u64::try_from(HEARTBEAT.as_nanos()).unwrap_or(u64::MAX);
+            self.next_beat_ns = now_ns + as_ns(HEARTBEAT);
         }
         if burst {
             self.next_burst_ns = now_ns + BURST_STEP_NS;
@@ -396,11 +395,10 @@ impl Conductor {
     }
 
     fn advance_gathering(&mut self, since_ns: u64, now: Now) {
-        let waited = std::time::Duration::from_nanos(now.ns.saturating_sub(since_ns));
+        let waited_ns = now.ns.saturating_sub(since_ns);
         let limit = CONNECT_WITHIN + ANSWER_WITHIN + TARGET_CALL_WITHIN;
-        let late = waited >= limit;
-        let clocks_late = u128::from(now.ns.saturating_sub(since_ns))
-            >= (CONNECT_WITHIN + ANSWER_WITHIN).as_nanos();
+        let late = waited_ns >= as_ns(limit);
+        let clocks_late = waited_ns >= as_ns(CONNECT_WITHIN + ANSWER_WITHIN);
         let Stage::Gathering { refused, .. } = &mut self.stage else { return };
         let mut waiting = 0_usize;
         for node in &self.nodes {
@@ -453,7 +451,7 @@ impl Conductor {
     fn clean(&mut self, now_ns: u64) {
         let within = match self.interrupts {
             0 => CLEAN_WITHIN_NS,
-            _ => u64::try_from(REMOVE_WITHIN.as_nanos()).unwrap_or(u64::MAX),
+            _ => as_ns(REMOVE_WITHIN),
         };
         let keep = self.config.keep;
         for index in self.indexes() {
@@ -479,12 +477,9 @@ impl Conductor {
             let removal = node.released.take().unwrap_or_else(|| {
                 let why = match &node.connection {
                     Connection::Down(why) => why.clone(),
-                    _ => "it did not answer".to_owned(),
+                    Connection::Connecting | Connection::Up => "it did not answer".to_owned(),
                 };
-                Removal {
-                    files: 0,
-                    left: vec![format!("what {} made ({why})", node.name)],
-                }
+                Removal { files: 0, left: vec![format!("what {} made ({why})", node.name)] }
             });
             removals.push((index, removal));
         }

@@ -7,7 +7,6 @@ use iofleet_shared::{
     clock::ClockMap,
     facts::{HostFacts, TargetFacts},
     ids::NodeIndex,
-    lifecycle::Phase,
     stats::{NodeInterval, PointReport, Tick},
     wire::Removal,
 };
@@ -55,7 +54,7 @@ pub struct PointOutcome {
     pub t0_wall: std::time::SystemTime,
     /// T0 in fleet time.
     pub t0_fleet_ns: u64,
-    /// It was ended before its time (an interrupt, `on_fault = "abort"`).
+    /// The user ended it before its time.
     pub interrupted: bool,
     /// It was not run to its end at all, and why.
     pub failed: Option<String>,
@@ -80,8 +79,6 @@ pub enum RunEvent {
     Progress {
         /// Which node.
         node: NodeIndex,
-        /// Its phase.
-        phase: Phase,
         /// Payload so far, provisional.
         bytes: u64,
         /// Age of its oldest operation.

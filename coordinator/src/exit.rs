@@ -25,7 +25,7 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// The one of two that is shown: interrupted, then partial points, then I/O errors.
+    /// The one of two that is shown: the first of interrupted (7), 1, 4, 3, 2, 5, 6, 0.
     #[must_use]
     pub fn worse(self, other: Self) -> Self {
         if self.rank() >= other.rank() { self } else { other }
@@ -61,5 +61,7 @@ mod tests {
         assert_eq!(Exit::Partial.worse(Exit::Interrupted), Exit::Interrupted);
         assert_eq!(Exit::Done.worse(Exit::IoErrors), Exit::IoErrors);
         assert_eq!(Exit::Done.worse(Exit::Done), Exit::Done);
+        assert_eq!(Exit::Fault.worse(Exit::Partial), Exit::Fault);
+        assert_eq!(Exit::Fault.worse(Exit::Interrupted), Exit::Interrupted);
     }
 }

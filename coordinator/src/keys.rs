@@ -74,9 +74,6 @@ pub enum KeyError {
     /// A certificate can't be made.
     #[error("can't make certificates: {0}")]
     Generate(#[from] rcgen::Error),
-    /// What is to be said can't be said.
-    #[error("can't write the answer: {0}")]
-    Output(io::Error),
 }
 
 /// From when and until when certificates hold.

@@ -10,9 +10,15 @@ use iofleet_shared::{ids::NodeIndex, units};
 pub struct Live {
     point: String,
     started_ns: Option<u64>,
-    bytes: BTreeMap<NodeIndex, u64>,
-    oldest_ns: u64,
+    nodes: BTreeMap<NodeIndex, Standing>,
     shown: bool,
+}
+
+/// What a node's last heartbeat said.
+#[derive(Debug, Clone, Copy)]
+struct Standing {
+    bytes: u64,
+    oldest_ns: u64,
 }
 
 impl Live {
@@ -37,13 +43,13 @@ impl Live {
         now_ns: u64,
         out: &mut dyn Write,
     ) {
-        self.bytes.insert(node, bytes);
-        self.oldest_ns = oldest_ns;
-        let total: u64 = self.bytes.values().sum();
+        self.nodes.insert(node, Standing { bytes, oldest_ns });
+        let total: u64 = self.nodes.values().map(|node| node.bytes).sum();
+        let oldest_ns = self.nodes.values().map(|node| node.oldest_ns).max().unwrap_or(0);
         let seconds = now_ns.saturating_sub(self.started_ns.unwrap_or(now_ns)) / 1_000_000_000;
         let mut text = format!("{seconds} s, {}", units::format_size(total));
-        if self.oldest_ns > 1_000_000_000 {
-            text += &format!(", oldest operation {} s", self.oldest_ns / 1_000_000_000);
+        if oldest_ns > 1_000_000_000 {
+            text += &format!(", oldest operation {} s", oldest_ns / 1_000_000_000);
         }
         self.show(&text, out);
     }
@@ -72,8 +78,8 @@ mod tests {
         let (mut live, mut out) = (Live::default(), Vec::new());
         live.arming("point 1".to_owned(), &mut out);
         live.started(0, &mut out);
-        live.progress(NodeIndex(0), 1 << 20, 0, 2_000_000_000, &mut out);
-        live.progress(NodeIndex(1), 1 << 20, 3_500_000_000, 2_000_000_000, &mut out);
+        live.progress(NodeIndex(0), 1 << 20, 3_500_000_000, 2_000_000_000, &mut out);
+        live.progress(NodeIndex(1), 1 << 20, 0, 2_000_000_000, &mut out);
         live.clear(&mut out);
         let text = String::from_utf8(out).unwrap();
         assert!(text.contains("point 1: 2 s, 2 MiB, oldest operation 3 s"), "{text}");

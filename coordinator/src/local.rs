@@ -2,12 +2,7 @@
 //! real QUIC on loopback with keys that live as long as the command. The only place that names the
 //! worker crate.
 
-use std::{
-    io,
-    net::{Ipv4Addr, SocketAddr},
-    path::PathBuf,
-    thread::JoinHandle,
-};
+use std::{io, net::Ipv4Addr, path::PathBuf, thread::JoinHandle};
 
 use iofleet_shared::transport::{self, Identity, Role};
 use iofleet_worker::daemon::{self, DaemonConfig};
@@ -65,7 +60,6 @@ impl LocalFleet {
         for number in 1..=count {
             let name = format!("local{number}");
             let config = DaemonConfig {
-                listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
                 roots: vec![root.clone()],
                 allow_local: true,
                 identity: keys.identity(Role::Worker)?,
@@ -83,7 +77,7 @@ impl LocalFleet {
     ) -> Result<(), LocalError> {
         let failed = |source| LocalError::Start { name: name.clone(), source };
         // Bound here, so that the address is known; used there, by the worker's own runtime.
-        let socket = std::net::UdpSocket::bind(config.listen).map_err(failed)?;
+        let socket = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
         let address = socket.local_addr().map_err(failed)?;
         let thread = std::thread::Builder::new()
             .name(name.clone())

@@ -18,6 +18,10 @@ impl NodeIndex {
     }
 }
 
+/// A coordinator's connection to a worker, by the number that the worker gave it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PeerId(pub u64);
+
 /// One try at one point of a campaign.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Archive, Serialize, Deserialize,

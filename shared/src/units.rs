@@ -1,20 +1,18 @@
-//! Sizes, rates, times and shares as people write them, and figures as people read them.
+//! Sizes, rates and times as people write them, and figures as people read them.
 //!
 //! Every quantity carries a unit, in exact case, with an optional blank before it. A wrong unit is
 //! refused with the nearest legal form, because `Mb` for `MB` is a factor of eight and nobody sees
 //! it in a result. Parsing is exact: decimal fractions are fine as long as the whole is a whole
-//! number of bytes, bits per second, nanoseconds or parts per million.
+//! number of bytes, bits per second or nanoseconds.
 
 use std::fmt;
 
 pub use people::{format_count, format_duration_ns, format_ops, format_rate, format_size};
-pub use percent::Percent;
 pub use rate::Rate;
 pub use size::Size;
 pub use time::Time;
 
 mod people;
-mod percent;
 mod rate;
 mod size;
 mod time;
@@ -238,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn so_do_wrong_rates_times_and_percentages() {
+    fn so_do_wrong_rates_and_times() {
         let rate = |text: &str| text.parse::<Rate>().unwrap_err().to_string();
         assert_eq!(
             rate("400 Gb/s"),
@@ -255,9 +253,6 @@ mod tests {
             "`5 m`: `m` is not a unit of a time; did you mean ms (milliseconds) or min (minutes)?"
         );
         assert_eq!(time("10"), "`10`: a time needs a unit, as in `10 s`");
-        let percent = |text: &str| text.parse::<Percent>().unwrap_err().to_string();
-        assert_eq!(percent("5"), "`5`: a percentage needs a unit, as in `5 %`");
-        assert_eq!(percent("0.00001 %"), "`0.00001 %` is not a whole number of millionths");
     }
 
     #[test]
@@ -287,7 +282,6 @@ mod tests {
         assert_eq!(ns("10ms"), Ok(10_000_000));
         assert_eq!(ns("1.5 min"), Ok(90_000_000_000));
         assert_eq!(ns("1 h"), Ok(3_600_000_000_000));
-        assert_eq!("2.5 %".parse::<Percent>().map(Percent::millionths), Ok(25_000));
     }
 
     #[test]
@@ -306,7 +300,6 @@ mod tests {
         assert_eq!(time(200_000_000), "200 ms");
         assert_eq!(Rate::from_bits_per_s(400_000_000_000).to_string(), "400 Gbit/s");
         assert_eq!(Rate::from_bits_per_s(8 << 30).to_string(), "1 GiB/s");
-        assert_eq!(Percent::from_millionths(25_000).to_string(), "2.5 %");
     }
 
     proptest! {
@@ -320,8 +313,6 @@ mod tests {
                 prop_assert_eq!(Time::from_ns(value).to_string().parse(), Ok(Time::from_ns(value)));
                 let rate = Rate::from_bits_per_s(value);
                 prop_assert_eq!(rate.to_string().parse(), Ok(rate));
-                let percent = Percent::from_millionths(value >> 8);
-                prop_assert_eq!(percent.to_string().parse(), Ok(percent));
             }
         }
 

@@ -15,7 +15,7 @@ use crate::{
     ids::PointId,
     lifecycle::Phase,
     stats::{NodeInterval, PointReport, Tick},
-    work::{DatasetDir, TargetSpec, WorkerPlan},
+    work::{TargetSpec, WorkerPlan},
 };
 
 pub use codec::{Body, CodecError, HEADER_BYTES, Header};
@@ -82,8 +82,6 @@ pub enum Command {
         /// Greatest number without a gap before it.
         through: u64,
     },
-    /// Remove the dataset's files that this worker made. Answer: `Removed`.
-    Remove(DatasetDir),
     /// Goodbye. `keep`: leave files where they are. Answer: `Released`, after which the coordinator
     /// closes the connection.
     Release {
@@ -124,8 +122,6 @@ pub enum Notice {
     },
     /// The worker can't do what the last command asked.
     Refused(Refusal),
-    /// Files were removed.
-    Removed(Removal),
     /// The last word on this connection.
     Released(Removal),
 }

@@ -27,7 +27,7 @@ pub struct Args {
     /// log [default: /etc/iofleet/worker.toml, if it exists]
     #[arg(long, value_name = "FILE", env = "IOFLEET_CONFIG")]
     config: Option<PathBuf>,
-    /// Address to listen on, UDP [default: [::]:7737, or 0.0.0.0:7737 without IPv6]
+    /// Address to listen on, UDP [default: port 7737 of all addresses]
     #[arg(long, value_name = "ADDR", env = "IOFLEET_LISTEN", value_parser = parse_address)]
     listen: Option<SocketAddr>,
     /// Directory that the worker may work below; may be given more than once (in the environment

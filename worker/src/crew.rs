@@ -30,21 +30,13 @@ use crate::{
     payload::Buffer,
     recorder::{Inlet, Recorder, rings},
     stamp::StampClock,
+    target::OpenedFile,
 };
 
 /// Stack of an I/O thread; what is not touched takes no memory.
 const STACK: usize = 128 << 10;
 /// Stack of the collector.
 const COLLECTOR_STACK: usize = 512 << 10;
-
-/// A file that `target` opened for one I/O thread.
-#[derive(Debug, Clone)]
-pub struct OpenedFile {
-    /// Open with the plan's flags; threads of a shared file may share it.
-    pub file: Arc<File>,
-    /// How long open (or create) took.
-    pub open_ns: u64,
-}
 
 /// What a crew tells the daemon, through the channel given to [`Crew::arm`].
 #[derive(Debug)]
@@ -443,9 +435,6 @@ fn check_times(plan: &WorkerPlan) -> Result<(), CrewError> {
     }
     if plan.interval_ns < INTERVAL_NS_MIN {
         return refuse("its interval is shorter than the shortest one");
-    }
-    if !plan.ramp_ns.is_multiple_of(plan.interval_ns) {
-        return refuse("its warm-up is not a whole number of intervals");
     }
     Ok(())
 }

@@ -8,7 +8,7 @@
 use std::{
     collections::BTreeMap,
     future::{Future, pending},
-    net::{SocketAddr, UdpSocket},
+    net::UdpSocket,
     path::PathBuf,
     pin::Pin,
     sync::Arc,
@@ -17,6 +17,7 @@ use std::{
 
 use iofleet_shared::{
     clock::monotonic_ns,
+    ids::PeerId,
     limits::{HEARTBEAT, TARGET_CALL_WITHIN},
     transport::{self, CLOSE_DONE, Identity, Link},
     wire::{Beat, Datagram, Delivery},
@@ -31,7 +32,7 @@ use crate::{
     crew::{CrewEvent, CrewStatus},
     host::{ControlPriority, Host},
     link::{LinkEvent, LinkHandle},
-    machine::{Event, Machine, PeerId, Ticket},
+    machine::{Event, Machine, Ticket},
     stamp::StampClock,
     target::{RootError, Targets},
 };
@@ -57,8 +58,6 @@ const GOODBYE_WITHIN: Duration = Duration::from_millis(500);
 /// What a daemon is told.
 #[derive(Debug, Clone)]
 pub struct DaemonConfig {
-    /// Where it listens, unless it is given a socket or an endpoint.
-    pub listen: SocketAddr,
     /// Directories below which it may work.
     pub roots: Vec<PathBuf>,
     /// A root may lie on the same device as its parent directory.
@@ -113,7 +112,7 @@ pub async fn serve(
     let priority = ControlPriority::take();
     let helpers = Helpers::new(priority);
     let host = Host::default();
-    let DaemonConfig { listen: _, roots, allow_local, identity: _ } = config;
+    let DaemonConfig { roots, allow_local, identity: _ } = config;
     let prepared = helpers.call(TARGET_CALL_WITHIN, move || {
         // On a helper thread: the clock is calibrated as I/O threads will see it.
         let clock = StampClock::calibrate();
@@ -189,7 +188,7 @@ struct Daemon {
     link_events: mpsc::Sender<(PeerId, LinkEvent)>,
     peers: u64,
     crews: BTreeMap<Ticket, CrewSlot>,
-    /// Of the crew that left last.
+    /// Of the crew that left last: no threads and nothing in flight any more.
     last_status: CrewStatus,
     /// Crews that are letting go of their files; removal waits for them.
     leavers: Vec<std::sync::mpsc::Receiver<()>>,
@@ -334,7 +333,7 @@ impl Daemon {
         };
         let status = match self.crews.last_key_value() {
             Some((_, slot)) => slot.crew.status(monotonic_ns()),
-            None => CrewStatus { threads: 0, oldest_ns: 0, ..self.last_status },
+            None => self.last_status,
         };
         link.send_datagram(&Datagram::Beat(Beat {
             sequence: self.beats,

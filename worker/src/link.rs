@@ -7,7 +7,7 @@
 
 use iofleet_shared::{
     clock::monotonic_ns,
-    ids::PointId,
+    ids::{PeerId, PointId},
     transport::{
         CLOSE_DONE, ControlReceive, ControlSend, FrameSend, Link, LinkError, receive_datagram,
         send_datagram,
@@ -19,8 +19,6 @@ use tokio::{
     sync::mpsc::{Receiver, Sender, channel},
     task::JoinSet,
 };
-
-use crate::machine::PeerId;
 
 /// Notices that may wait for a coordinator that does not read them.
 const NOTICES_QUEUED: usize = 64;

@@ -13,9 +13,9 @@ use std::collections::VecDeque;
 
 use iofleet_shared::{
     facts::{HostFacts, TargetFacts},
-    ids::PointId,
+    ids::{PeerId, PointId},
     lifecycle::{InvalidTransition, Phase, Trigger},
-    limits::LEASE,
+    limits::{LEASE, as_ns},
     stats::{NodeInterval, PointReport, Tick},
     wire::{Command, Delivery, Notice, Refusal, RefusalKind, Removal},
     work::{DatasetDir, TargetSpec, WorkerPlan},
@@ -38,10 +38,6 @@ const EXIT_WITHIN_NS: u64 = 5_000_000_000;
 const DELIVERIES_KEPT_MAX: usize = 65_536;
 
 const _: () = assert!(LEAVES_WITHIN_NS < EXIT_WITHIN_NS);
-
-/// A connection, by the number that the daemon gave it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PeerId(pub u64);
 
 /// A piece of work that was asked for by an effect and is answered by an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -109,7 +105,7 @@ pub enum Event {
         /// ns.
         took_ns: Option<u64>,
     },
-    /// Answer to [`Effect::Remove`] and [`Effect::Clean`].
+    /// Answer to [`Effect::Clean`].
     Removed {
         /// Whose answer.
         ticket: Ticket,
@@ -180,13 +176,6 @@ pub enum Effect {
         /// Which.
         dir: DatasetDir,
     },
-    /// Remove what this worker made of one dataset.
-    Remove {
-        /// For the answer.
-        ticket: Ticket,
-        /// Which.
-        dir: DatasetDir,
-    },
     /// Remove, or with `keep` forget, all that this worker made.
     Clean {
         /// For the answer.
@@ -219,8 +208,8 @@ pub struct Machine {
     holder: Option<Holder>,
     /// Takes the worker as soon as it is clean.
     next: Option<Claimant>,
-    /// An inspection or a removal that the holder asked for.
-    errand: Option<Ticket>,
+    /// What the holder asked to be looked at and what has not been answered.
+    inspection: Option<Ticket>,
     point: Option<Point>,
     /// The point before: commands about it crossed its end on the wire.
     last: Option<PointId>,
@@ -242,7 +231,7 @@ impl Machine {
             tickets: 0,
             holder: None,
             next: None,
-            errand: None,
+            inspection: None,
             point: None,
             last: None,
             dismissed: None,
@@ -362,7 +351,6 @@ impl Machine {
         match command {
             Command::Claim { .. } => {}
             Command::Inspect(spec) => self.on_inspect(peer, spec),
-            Command::Remove(dir) => self.on_remove(peer, dir),
             Command::Arm(plan) => self.on_arm(peer, plan),
             Command::Start { point, t0_fleet_ns, map } => {
                 self.on_start(peer, point, map.to_worker(t0_fleet_ns), now_ns);
@@ -375,37 +363,24 @@ impl Machine {
     }
 
     fn on_inspect(&mut self, peer: PeerId, spec: TargetSpec) {
-        if let Some(ticket) = self.begin_errand(peer, "an inspection") {
-            self.effects.push(Effect::Inspect { ticket, spec });
-        }
-    }
-
-    fn on_remove(&mut self, peer: PeerId, dir: DatasetDir) {
-        if let Some(ticket) = self.begin_errand(peer, "a removal") {
-            self.effects.push(Effect::Remove { ticket, dir });
-        }
-    }
-
-    fn begin_errand(&mut self, peer: PeerId, what: &str) -> Option<Ticket> {
-        if self.phase != Phase::Claimed || self.errand.is_some() {
+        if self.phase != Phase::Claimed || self.inspection.is_some() {
             let text = if self.phase == Phase::Claimed {
-                format!("{what} does not fit before the one under way has ended")
+                "an inspection does not fit before the one under way has ended".to_owned()
             } else {
-                format!("{what} does not fit a worker that is {}", self.phase)
+                format!("an inspection does not fit a worker that is {}", self.phase)
             };
-            self.refuse(peer, RefusalKind::Phase, None, text);
-            return None;
+            return self.refuse(peer, RefusalKind::Phase, None, text);
         }
         let ticket = self.ticket();
-        self.errand = Some(ticket);
-        Some(ticket)
+        self.inspection = Some(ticket);
+        self.effects.push(Effect::Inspect { ticket, spec });
     }
 
     fn on_inspected(&mut self, ticket: Ticket, result: Result<TargetFacts, Refusal>) {
-        if self.errand != Some(ticket) {
+        if self.inspection != Some(ticket) {
             return;
         }
-        self.errand = None;
+        self.inspection = None;
         self.notify(match result {
             Ok(facts) => Notice::Inspected(facts),
             Err(refusal) => Notice::Refused(refusal),
@@ -447,12 +422,8 @@ impl Machine {
             return None;
         }
         let ended_ns = self.point.as_ref().and_then(|point| point.ended_ns).unwrap_or(0);
-        Some(holder.heard_ns.max(ended_ns).saturating_add(nanoseconds(LEASE)))
+        Some(holder.heard_ns.max(ended_ns).saturating_add(as_ns(LEASE)))
     }
-}
-
-fn nanoseconds(duration: std::time::Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 
 use std::{
     collections::BTreeMap,
+    fs::File,
     os::fd::AsFd,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
@@ -20,10 +21,7 @@ use iofleet_shared::{
 };
 use rustix::fs::StatVfs;
 
-use crate::{
-    crew::OpenedFile,
-    host::{Host, user},
-};
+use crate::host::{Host, user};
 
 pub use error::{RootError, TargetError};
 pub use roots::check_roots;
@@ -38,6 +36,15 @@ mod error;
 mod files;
 mod limits;
 mod roots;
+
+/// A file that was opened for one I/O thread.
+#[derive(Debug, Clone)]
+pub struct OpenedFile {
+    /// Open with the plan's flags; threads of a shared file may share it.
+    pub file: Arc<File>,
+    /// How long open (or create) took.
+    pub open_ns: u64,
+}
 
 /// The roots of a worker, and what it made below them.
 #[derive(Debug)]
@@ -98,12 +105,6 @@ impl Targets {
         rustix::fs::syncfs(dataset.dir())
             .map_err(|error| refused(TargetError::call("flush", dataset.shown(), error)))?;
         Ok(monotonic_ns().saturating_sub(began_ns))
-    }
-
-    /// Removes what this worker made of a dataset.
-    pub fn remove(&self, dir: &DatasetDir) -> Removal {
-        let dataset = Dataset::path(dir).and_then(|path| self.journal().remove(&path));
-        dataset.map_or_else(Removal::default, |dataset| dataset.remove())
     }
 
     /// Removes all that this worker made, or with `keep` forgets it and says where it is.

@@ -57,7 +57,7 @@ fn inside() {
     assert!(facts.mount_options.contains("size=1024k"), "{}", facts.mount_options);
     targets.clean(false);
     let full = refusal(&targets, &spec(&root, 2 << 20, 2));
-    assert!(full.contains("too full") && full.contains("2.10 MB"), "{full}");
+    assert!(full.contains("too full") && full.contains("2 MiB"), "{full}");
     let inodes = refusal(&targets, &spec(&root, 1000, 1000));
     assert!(inodes.contains("too few free inodes") && inodes.contains("1000"), "{inodes}");
     mount(&["-o", "remount,ro", "none"], &root);

@@ -86,30 +86,29 @@ pub fn node(ready: &NodeReady) -> Node {
 /// Statistics of points that were measured more than once: same stage, same swept values.
 #[must_use]
 pub fn repetitions(points: &[PointRecord]) -> Vec<Repetition> {
-    let mut groups: BTreeMap<(u32, String, String), Vec<(u32, f64)>> = BTreeMap::new();
+    let mut groups: BTreeMap<(u32, &str, String), Vec<&PointRecord>> = BTreeMap::new();
     let mut order = Vec::new();
-    for point in points.iter().filter(|point| point.status == PointStatus::Ok) {
-        let figure = match point.headline {
-            Some(Headline::Common) => point.bandwidth.common,
-            Some(Headline::Span) => point.bandwidth.span,
-            None => None,
-        };
-        let Some(figure) = figure else { continue };
+    let measured = |point: &&PointRecord| point.status == PointStatus::Ok;
+    for point in points.iter().filter(measured).filter(|point| point.headline.is_some()) {
         let swept = format!("{:?}", point.params.swept);
-        let key = (point.params.threads, point.stage.clone(), swept);
+        let key = (point.params.threads, point.stage.as_str(), swept);
         let group = groups.entry(key.clone()).or_default();
         if group.is_empty() {
             order.push(key);
         }
-        group.push((point.index, figure));
+        group.push(point);
     }
     let statistics = order.into_iter().filter_map(|key| {
         let group = &groups[&key];
-        let values: Vec<f64> = group.iter().map(|(_, figure)| *figure).collect();
+        // Two different figures have no mean; `span` is there for each.
+        let common = group.iter().all(|point| point.headline == Some(Headline::Common));
+        let five = group.iter().map(|point| &point.bandwidth);
+        let values: Vec<f64> =
+            five.filter_map(|five| if common { five.common } else { five.span }).collect();
         let figures::Repetition { mean, stddev, ci95, .. } = figures::repetition(&values)?;
         Some(Repetition {
-            stage: key.1,
-            points: group.iter().map(|(index, _)| *index).collect(),
+            stage: key.1.to_owned(),
+            points: group.iter().map(|point| point.index).collect(),
             mean,
             stddev: stddev?,
             ci95: ci95?,

@@ -1,5 +1,7 @@
 //! Doubts about a point: each with its value, the limit that it broke, and words.
 
+use std::collections::BTreeSet;
+
 use iofleet_shared::{stats::ThreadEnd, work::OpKind};
 
 use super::{Point, to_f64};
@@ -11,6 +13,41 @@ use crate::{
     record::{Mark, PointRecord},
 };
 
+/// The kind of a mark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Code(&'static str);
+
+/// The closed list of codes: [`Marks::add`] takes no other, and a test looks for all of them in
+/// `docs/figures.md`.
+macro_rules! codes {
+    ($($name:ident = $code:literal,)*) => {
+        $(const $name: Code = Code($code);)*
+
+        /// All codes, the gravest kinds first.
+        #[cfg(test)]
+        pub(super) const CODES: &[&str] = &[$($code),*];
+    };
+}
+
+codes! {
+    SUMS = "sums",
+    PARTIAL = "partial",
+    INTERRUPTED = "interrupted",
+    STUCK = "stuck",
+    ERRORS = "errors",
+    NO_WINDOW = "no-window",
+    NOT_AN_AGGREGATE = "not-an-aggregate",
+    INTERNAL = "internal",
+    BUSY = "busy",
+    UNFLUSHED = "unflushed",
+    NOT_DURABLE = "not-durable",
+    SKEW = "skew",
+    CLOCK = "clock",
+    RE_READ = "re-read",
+    SHORT_TRANSFERS = "short-transfers",
+    INTERVALS_LATE = "intervals-late",
+}
+
 /// All marks of a point, the gravest kinds first.
 pub(super) fn of(
     point: &Point<'_>,
@@ -20,7 +57,7 @@ pub(super) fn of(
 ) -> Vec<Mark> {
     let mut marks = Marks(Vec::new());
     if let Some(flaw) = sums {
-        marks.add("sums", None, None, format!("the accounts do not agree: {flaw}"));
+        marks.add(SUMS, None, None, format!("the accounts do not agree: {flaw}"));
     }
     marks.census(point, record);
     marks.window(point, record);
@@ -34,8 +71,8 @@ pub(super) fn of(
 struct Marks(Vec<Mark>);
 
 impl Marks {
-    fn add(&mut self, code: &str, value: Option<f64>, limit: Option<f64>, text: String) {
-        self.0.push(Mark { code: code.to_owned(), value, limit, text });
+    fn add(&mut self, code: Code, value: Option<f64>, limit: Option<f64>, text: String) {
+        self.0.push(Mark { code: code.0.to_owned(), value, limit, text });
     }
 
     fn census(&mut self, point: &Point<'_>, record: &PointRecord) {
@@ -45,29 +82,27 @@ impl Marks {
                 "without {}: the figures are of the other nodes",
                 record.census.lost.join(", ")
             );
-            self.add("partial", Some(lost), Some(0.0), text);
+            self.add(PARTIAL, Some(lost), Some(0.0), text);
         }
         if point.outcome.interrupted {
-            self.add("interrupted", None, None, "ended before its time".to_owned());
+            self.add(INTERRUPTED, None, None, "ended before its time".to_owned());
         }
-        let threads = || point.reports.iter().flat_map(|(_, _, report)| &report.threads);
-        let stuck: Vec<String> = threads()
+        let stuck: Vec<String> = point
+            .threads()
             .filter(|thread| thread.end == ThreadEnd::Stuck)
             .map(|thread| thread.thread.to_string())
             .collect();
         if !stuck.is_empty() {
             let text = format!("threads given up in an operation: {}", stuck.join(", "));
-            self.add("stuck", Some(to_f64(stuck.len() as u64)), Some(0.0), text);
+            self.add(STUCK, Some(to_f64(stuck.len() as u64)), Some(0.0), text);
         }
-        let failed: u64 = point
-            .reports
-            .iter()
-            .flat_map(|(_, _, report)| &report.errors)
-            .map(|error| error.count)
-            .sum();
+        let kinds = point.reports.iter().flat_map(|(_, _, report)| &report.errors);
+        let by_kind: u64 = kinds.map(|kind| kind.count).sum();
+        let by_thread: u64 = point.threads().map(|t| t.errors + t.ramp_errors).sum();
+        let failed = by_kind.max(by_thread);
         if failed > 0 {
             let text = format!("{failed} operations failed: they are in no figure");
-            self.add("errors", Some(to_f64(failed)), Some(0.0), text);
+            self.add(ERRORS, Some(to_f64(failed)), Some(0.0), text);
         }
     }
 
@@ -76,7 +111,7 @@ impl Marks {
         if record.ops > 0 && figures.window.is_none() {
             let text = "no window of at least 100 ms in which all threads were busy: `common` is \
                         not known, the headline is `span`";
-            self.add("no-window", None, None, text.to_owned());
+            self.add(NO_WINDOW, None, None, text.to_owned());
         }
         let overlap = figures.overlap.unwrap_or(1.0);
         let excess = figures
@@ -85,24 +120,26 @@ impl Marks {
             .zip(figures.bandwidth.span)
             .filter(|(_, span)| *span > 0.0)
             .map(|(sum, span)| sum / span);
-        if overlap < OVERLAP_MIN {
+        // A single thread is its own aggregate, however long its fsync took.
+        let several = record.threads.len() > 1;
+        if several && overlap < OVERLAP_MIN {
             let text = format!(
                 "threads were all busy for {:.0} % of the time only: `thread_sum` and \
                  `first_done` say more than moved",
                 overlap * 100.0
             );
-            self.add("not-an-aggregate", Some(overlap), Some(OVERLAP_MIN), text);
+            self.add(NOT_AN_AGGREGATE, Some(overlap), Some(OVERLAP_MIN), text);
         } else if let Some(excess) = excess.filter(|excess| *excess > THREAD_SUM_MAX) {
             let text = format!(
                 "`thread_sum` is {:.1} % above what moved from first begin to last end",
                 (excess - 1.0) * 100.0
             );
-            self.add("not-an-aggregate", Some(excess), Some(THREAD_SUM_MAX), text);
+            self.add(NOT_AN_AGGREGATE, Some(excess), Some(THREAD_SUM_MAX), text);
         }
         match figures.busy_share {
             Some(share) if share > BUSY_SHARE_MAX => {
                 let text = "more service time than threads had time: a fault of iofleet";
-                self.add("internal", Some(share), Some(BUSY_SHARE_MAX), text.to_owned());
+                self.add(INTERNAL, Some(share), Some(BUSY_SHARE_MAX), text.to_owned());
             }
             Some(share) if share < BUSY_SHARE_MIN => {
                 let text = format!(
@@ -110,7 +147,7 @@ impl Marks {
                      or the generator hold the rate",
                     share * 100.0
                 );
-                self.add("busy", Some(share), Some(BUSY_SHARE_MIN), text);
+                self.add(BUSY, Some(share), Some(BUSY_SHARE_MIN), text);
             }
             _ => {}
         }
@@ -121,12 +158,12 @@ impl Marks {
             Durability::AtEnd if record.bandwidth.common.is_some() => {
                 let text = "buffered writes: `common` is before fsync, the page cache's speed; \
                             the headline is `span`, which ends with fsync";
-                self.add("unflushed", record.bandwidth.common, None, text.to_owned());
+                self.add(UNFLUSHED, record.bandwidth.common, None, text.to_owned());
             }
             Durability::Never => {
                 let text = "buffered writes without fsync: nothing says that a byte has left \
                             this machine";
-                self.add("not-durable", None, None, text.to_owned());
+                self.add(NOT_DURABLE, None, None, text.to_owned());
             }
             Durability::AtEnd | Durability::Each => {}
         }
@@ -143,46 +180,55 @@ impl Marks {
                 skew * length / 1e6,
                 skew * 100.0
             );
-            self.add("skew", Some(skew), Some(SKEW_SHARE_MAX), text);
+            self.add(SKEW, Some(skew), Some(SKEW_SHARE_MAX), text);
         }
-        let uncertainty = share(record.clock_uncertainty_ns);
-        if let Some(uncertainty) = uncertainty.filter(|share| *share > CLOCK_SHARE_MAX) {
+        let uncertainty = share(record.clock_uncertainty_ns).unwrap_or(0.0);
+        let residual = share(record.clock_residual_ns).unwrap_or(0.0);
+        let greatest = uncertainty.max(residual);
+        if greatest > CLOCK_SHARE_MAX {
+            let what = if residual > uncertainty {
+                "a clock was later seen to be off by"
+            } else {
+                "clocks are known to"
+            };
             let text = format!(
-                "clocks are known to {:.2} ms, {:.1} % of the window",
-                uncertainty * length / 1e6,
-                uncertainty * 100.0
+                "{what} {:.2} ms, {:.1} % of the window",
+                greatest * length / 1e6,
+                greatest * 100.0
             );
-            self.add("clock", Some(uncertainty), Some(CLOCK_SHARE_MAX), text);
+            self.add(CLOCK, Some(greatest), Some(CLOCK_SHARE_MAX), text);
         }
     }
 
     fn reads(&mut self, point: &Point<'_>, record: &PointRecord) {
-        let threads = || point.reports.iter().flat_map(|(_, _, report)| &report.threads);
-        let most = threads().map(|thread| thread.passes_milli).max().unwrap_or(0);
+        let most = point.threads().map(|thread| thread.passes_milli).max().unwrap_or(0);
         if point.plan.spec.params.op == OpKind::Read && most > 1000 {
             let passes = to_f64(most) / 1000.0;
             let text = format!(
                 "the same blocks were read up to {passes:.1} times: caches may have answered"
             );
-            self.add("re-read", Some(passes), Some(1.0), text);
+            self.add(RE_READ, Some(passes), Some(1.0), text);
         }
         if record.short_transfers > 0 {
             let text = format!(
                 "{} transfers were cut short by the kernel and continued",
                 record.short_transfers
             );
-            self.add("short-transfers", Some(to_f64(record.short_transfers)), Some(0.0), text);
+            self.add(SHORT_TRANSFERS, Some(to_f64(record.short_transfers)), Some(0.0), text);
         }
     }
 
     fn intervals(&mut self, point: &Point<'_>) {
         let intervals = point.reports.iter().flat_map(|(_, node, _)| &node.intervals);
-        let late = intervals.filter(|interval| interval.latency_intervals > 1).count();
+        let late: BTreeSet<u32> = intervals
+            .filter(|interval| interval.latency_intervals == 0)
+            .map(|interval| interval.k)
+            .collect();
+        let late = late.len();
         if late > 0 {
-            let text = format!(
-                "latencies of {late} intervals stand with a later one: the worker was busy"
-            );
-            self.add("intervals-late", Some(to_f64(late as u64)), Some(0.0), text);
+            let text =
+                format!("latencies of {late} intervals stand with a later one: a worker was busy");
+            self.add(INTERVALS_LATE, Some(to_f64(late as u64)), Some(0.0), text);
         }
     }
 }

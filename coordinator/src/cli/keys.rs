@@ -9,7 +9,11 @@ use std::{
 use clap::Subcommand;
 use iofleet_shared::clock;
 
-use crate::keys::{self, KeyError, KeyFacts, Validity};
+use super::{Failure, keys_dir, printed};
+use crate::{
+    exit::Exit,
+    keys::{self, KeyError, KeyFacts, Validity},
+};
 
 /// What to do with keys.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
@@ -32,20 +36,17 @@ pub enum KeysCommand {
 ///
 /// # Errors
 /// As [`keys::init`] and [`keys::show`], and when nothing can be written to `out`.
-pub fn run(
-    command: KeysCommand,
-    default_dir: PathBuf,
-    out: &mut dyn Write,
-) -> Result<(), KeyError> {
+pub fn run(command: &KeysCommand, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let fault = |error: KeyError| Failure::new(Exit::Fault, &error);
     match command {
         KeysCommand::Init { dir } => {
-            let dir = dir.unwrap_or(default_dir);
-            let files = keys::init(&dir, &Validity::at(clock::wall()))?;
-            say_made(&dir, &files, out).map_err(KeyError::Output)
+            let dir = keys_dir(dir.as_ref())?;
+            let files = keys::init(&dir, &Validity::at(clock::wall())).map_err(fault)?;
+            printed(say_made(&dir, &files, out))
         }
         KeysCommand::Show { dir } => {
-            let facts = keys::show(&dir.unwrap_or(default_dir))?;
-            facts.iter().try_for_each(|facts| say_facts(facts, out)).map_err(KeyError::Output)
+            let facts = keys::show(&keys_dir(dir.as_ref())?).map_err(fault)?;
+            printed(facts.iter().try_for_each(|facts| say_facts(facts, out)))
         }
     }
 }
@@ -99,10 +100,10 @@ mod tests {
         command: KeysCommand,
     }
 
-    fn said(arguments: &[&str], dir: &Path) -> Result<String, KeyError> {
-        let line = Line::try_parse_from([&["keys"], arguments].concat()).unwrap();
+    fn said(verb: &str, dir: &Path) -> Result<String, String> {
+        let line = Line::try_parse_from(["keys", verb, "--keys", dir.to_str().unwrap()]).unwrap();
         let mut out = Vec::new();
-        run(line.command, dir.to_owned(), &mut out)?;
+        run(&line.command, &mut out).map_err(|failure| failure.text)?;
         Ok(String::from_utf8(out).unwrap())
     }
 
@@ -110,31 +111,22 @@ mod tests {
     fn init_says_what_to_copy_where_and_show_finds_it_good() {
         let parent = tempfile::tempdir().unwrap();
         let dir = parent.path().join("keys");
-        let text = said(&["init"], &dir).unwrap();
+        let text = said("init", &dir).unwrap();
         for word in ["worker.key", "/etc/iofleet/keys", "authority.key", "offline"] {
             assert!(text.contains(word), "{text}");
         }
-        let text = said(&["show"], &dir).unwrap();
+        let text = said("show", &dir).unwrap();
         assert_eq!(text.matches("usable   yes").count(), 3, "{text}");
         assert!(text.contains("role     coordinator") && text.contains("T"), "{text}");
-        let text = said(&["init"], &dir).unwrap_err().to_string();
+        let text = said("init", &dir).unwrap_err();
         assert!(text.contains("never overwritten"), "{text}");
-    }
-
-    #[test]
-    fn a_named_directory_beats_the_default() {
-        let parent = tempfile::tempdir().unwrap();
-        let named = parent.path().join("named");
-        let unused = parent.path().join("unused");
-        said(&["init", "--keys", named.to_str().unwrap()], &unused).unwrap();
-        assert!(named.join("worker.pem").exists() && !unused.exists());
     }
 
     #[test]
     fn show_says_what_is_damaged() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("worker.pem"), "nothing").unwrap();
-        let text = said(&["show"], dir.path()).unwrap();
+        let text = said("show", dir.path()).unwrap();
         assert!(text.contains("worker.pem") && text.contains("usable   no: it can't be read"));
     }
 }

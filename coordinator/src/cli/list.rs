@@ -1,10 +1,10 @@
 //! `iofleet list`: what the results store holds.
 
-use std::io::{self, ErrorKind, Write};
+use std::io::Write;
 
 use comfy_table::{Table, presets};
 
-use super::{Failure, StoreArg};
+use super::{Failure, StoreArg, printed};
 use crate::{
     exit::Exit,
     store::{CampaignLine, Store, StoreError},
@@ -70,20 +70,9 @@ pub(super) fn store_failure(error: &StoreError) -> Failure {
     Failure::new(exit, error)
 }
 
-/// A reader that has seen enough, as `head` has, is no failure.
-pub(super) fn printed(result: io::Result<()>) -> Result<Exit, Failure> {
-    match result {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure {
-            exit: Exit::Fault,
-            text: format!("can't write to standard output: {error}"),
-        }),
-        _ => Ok(Exit::Done),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::{fs, path::Path};
+    use std::{fs, io::ErrorKind, path::Path};
 
     use super::*;
     use crate::{cli::show, record::example};

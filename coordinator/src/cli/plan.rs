@@ -9,7 +9,7 @@ use iofleet_shared::{
     work::{Fsync, Layout, OpKind, Pattern},
 };
 
-use super::{Failure, run, workload::WorkloadArgs};
+use super::{Failure, printed, run, workload::WorkloadArgs};
 use crate::{
     exit::Exit,
     plan::{Plan, PointPlan},
@@ -25,7 +25,7 @@ pub struct PlanArgs {
     #[arg(long, value_name = "LIST", env = "IOFLEET_WORKERS", conflicts_with = "local")]
     pub workers: Option<String>,
     /// Plan for a local fleet of N workers.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=run::LOCAL_MAX))]
     pub local: Option<u32>,
     #[command(flatten)]
     pub workload: WorkloadArgs,
@@ -41,9 +41,7 @@ pub fn run(args: &PlanArgs, out: &mut dyn io::Write) -> Result<Exit, Failure> {
     let workers = u32::try_from(scenario.fleet.workers.len()).unwrap_or(u32::MAX);
     let plan = Plan::new(&scenario, args.local.unwrap_or(workers))
         .map_err(|error| Failure::new(Exit::Scenario, &error))?;
-    write!(out, "{}", describe(&scenario, &plan))
-        .map_err(|error| Failure::new(Exit::Fault, &error))?;
-    Ok(Exit::Done)
+    printed(write!(out, "{}", describe(&scenario, &plan)))
 }
 
 /// What would run: question, fleet, target, stages in words, points, totals.

@@ -33,7 +33,7 @@ mod reporter;
 /// Events that may wait for the reporter.
 const REPORTS: usize = 4_096;
 /// Workers of a local fleet.
-const LOCAL_MAX: i64 = 256;
+pub(super) const LOCAL_MAX: i64 = 256;
 
 const NO_FLEET: &str = "\
 no fleet: say where the workers are, or try it on this machine
@@ -179,11 +179,7 @@ fn outputs(args: &RunArgs) -> Result<Outputs, Failure> {
     if let Some(path) = &json {
         json::probe(path).map_err(|error| fault(&error))?;
     }
-    let store = match &args.store.store {
-        Some(path) => path.clone(),
-        None => Store::default_path().map_err(|error| fault(&error))?,
-    };
-    let store = Store::open(&store).map_err(|error| fault(&error))?;
+    let store = Store::open(&args.store.path()?).map_err(|error| fault(&error))?;
     Ok(Outputs {
         store,
         json,

@@ -2,10 +2,7 @@
 
 use std::io::Write;
 
-use super::{
-    Failure, StoreArg,
-    list::{printed, store_failure},
-};
+use super::{Failure, StoreArg, list::store_failure, printed};
 use crate::{
     exit::Exit,
     json, report,

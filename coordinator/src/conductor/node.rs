@@ -2,14 +2,18 @@
 
 use iofleet_shared::{
     facts::{HostFacts, TargetFacts},
-    limits::SILENT_AFTER,
+    limits::{SILENT_AFTER, as_ns},
     wire::Removal,
 };
 
 use crate::barrier::ClockEstimate;
 
-/// Pings of a burst: enough that one of them meets no queue.
-const BURST: u32 = 8;
+/// Pings of a burst to a worker of which nothing is known: enough that one of them meets no queue.
+pub(super) const FIRST_BURST: u32 = 8;
+/// Pings of a burst before a point, beside the samples at hand.
+pub(super) const POINT_BURST: u32 = 4;
+/// Pings of a burst after a point.
+pub(super) const LAST_BURST: u32 = 2;
 
 /// One worker of the roster.
 #[derive(Debug)]
@@ -76,11 +80,11 @@ impl Node {
     }
 
     pub(super) fn is_silent(&self, now_ns: u64) -> bool {
-        u128::from(now_ns.saturating_sub(self.heard_ns)) >= SILENT_AFTER.as_nanos()
+        now_ns.saturating_sub(self.heard_ns) >= as_ns(SILENT_AFTER)
     }
 
-    pub(super) fn start_burst(&mut self) {
-        self.burst = BURST;
+    pub(super) fn start_burst(&mut self, pings: u32) {
+        self.burst = pings;
     }
 
     pub(super) fn next_sequence(&mut self) -> u64 {

@@ -14,13 +14,17 @@ use iofleet_shared::{
     ids::{NodeIndex, PointId},
     limits::{
         ARM_WITHIN, CLOCK_UNCERTAINTY_NS_MAX, GIVE_UP_AFTER, LEASE, SILENT_AFTER, STORE_WITHIN,
+        as_ns,
     },
-    stats::{NodeInterval, PointReport, Tick},
-    wire::{Command, Content, Delivery, Notice, RefusalKind},
-    work::WorkerPlan,
+    wire::{Command, Delivery, Notice, RefusalKind},
 };
 
-use super::{CLOCKS_WITHIN_NS, Conductor, Now, Stage, words};
+use super::{
+    CLOCKS_WITHIN_NS, Conductor, Now, Stage,
+    node::{LAST_BURST, POINT_BURST},
+    part::{Answer, NodeRun},
+    words,
+};
 use crate::{
     barrier::start_margin_ns,
     events::{NodeOutcome, PointOutcome, RunEvent},
@@ -68,84 +72,6 @@ enum Step {
     },
 }
 
-/// One worker's part of it.
-#[derive(Debug)]
-struct NodeRun {
-    plan: WorkerPlan,
-    answer: Answer,
-    map: ClockMap,
-    next_number: u64,
-    intervals: Vec<NodeInterval>,
-    ticks: Vec<Tick>,
-    report: Option<PointReport>,
-    lost: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Answer {
-    None,
-    Armed,
-    Ready,
-    NotStarted,
-}
-
-impl NodeRun {
-    fn new(plan: WorkerPlan) -> Self {
-        Self {
-            plan,
-            answer: Answer::None,
-            map: ClockMap::IDENTITY,
-            next_number: 0,
-            intervals: Vec::new(),
-            ticks: Vec::new(),
-            report: None,
-            lost: None,
-        }
-    }
-
-    fn is_out(&self) -> bool {
-        self.report.is_some() || self.lost.is_some()
-    }
-
-    /// Takes a delivery in its turn; tells what is wrong with one out of turn.
-    fn take(&mut self, delivery: Delivery) -> Result<(), String> {
-        if delivery.number < self.next_number {
-            return Ok(());
-        }
-        if delivery.number > self.next_number {
-            return Err(format!(
-                "delivery {} came where {} was due",
-                delivery.number, self.next_number
-            ));
-        }
-        self.next_number += 1;
-        match delivery.content {
-            Content::Interval(interval) => {
-                let due = u32::try_from(self.intervals.len()).unwrap_or(u32::MAX);
-                if interval.k != due {
-                    return Err(format!("interval {} came where {due} was due", interval.k));
-                }
-                self.intervals.push(interval);
-            }
-            Content::Ticks { first, ticks } => {
-                if first != self.ticks.len() as u64 {
-                    return Err(format!("tick {first} came where {} was due", self.ticks.len()));
-                }
-                self.ticks.extend(ticks);
-            }
-            Content::Report(report) => {
-                let complete = report.intervals as usize == self.intervals.len()
-                    && report.ticks == self.ticks.len() as u64;
-                if !complete {
-                    return Err("its report speaks of more than it delivered".to_owned());
-                }
-                self.report = Some(report);
-            }
-        }
-        Ok(())
-    }
-}
-
 impl PointRun {
     pub(super) fn is_running(&self) -> bool {
         matches!(self.step, Step::Running)
@@ -172,62 +98,54 @@ impl PointRun {
 }
 
 impl Conductor {
-    /// Begins the point with this index, or skips it, or ends the campaign after the last one.
+    /// Begins the first point from this index on that can be begun; skips the others; ends the
+    /// campaign after the last one.
     pub(super) fn next_point(&mut self, index: u32, now: Now) {
-        let Some(point) = self.config.plan.points.get(index as usize) else {
-            self.clean(now.ns);
-            return;
-        };
-        let active: Vec<NodeIndex> = point.active.clone();
-        let living: Vec<NodeIndex> =
-            active.into_iter().filter(|node| self.nodes[node.at()].lives()).collect();
-        if living.is_empty() {
-            self.skip(index, "none of its workers is left".to_owned(), now);
-            return;
+        let points = u32::try_from(self.config.plan.points.len()).unwrap_or(u32::MAX);
+        for index in index..points {
+            match self.arm(PointId { index, attempt: 0 }, now) {
+                Ok(()) => return,
+                Err(why) => self.skip(index, why),
+            }
         }
-        self.arm(PointId { index, attempt: 0 }, &living, now);
+        self.clean(now.ns);
     }
 
-    fn skip(&mut self, index: u32, why: String, now: Now) {
+    fn skip(&mut self, index: u32, why: String) {
         self.emit(RunEvent::PointSkipped { index, why });
         self.ending.exit = self.ending.exit.worse(Exit::Partial);
-        self.next_point(index + 1, now);
     }
 
-    fn arm(&mut self, id: PointId, living: &[NodeIndex], now: Now) {
+    /// Arms the workers that live; or says why the point can't be begun.
+    fn arm(&mut self, id: PointId, now: Now) -> Result<(), String> {
+        let point = &self.config.plan.points[id.index as usize];
         let mut nodes = BTreeMap::new();
-        for index in living {
+        for index in point.active.iter().filter(|node| self.nodes[node.at()].lives()) {
             let dir = self.dataset(*index);
-            let point = &self.config.plan.points[id.index as usize];
-            match point.worker_plan(*index, dir, &self.manifest, id.attempt) {
-                Ok(Some(plan)) => {
-                    nodes.insert(*index, NodeRun::new(plan));
-                }
-                Ok(None) => {}
-                Err(why) => return self.skip(id.index, why, now),
+            if let Some(plan) = point.worker_plan(*index, dir, &self.manifest, id.attempt)? {
+                nodes.insert(*index, NodeRun::new(plan));
             }
         }
         if nodes.is_empty() {
-            return self.skip(id.index, "none of its workers is left".to_owned(), now);
+            return Err("none of its workers is left".to_owned());
         }
         self.emit(RunEvent::PointArming { index: id.index });
         for (index, run) in &nodes {
             self.manifest.begin(&run.plan);
-            self.nodes[index.at()].start_burst();
-            self.effects.push_back(super::Effect::Send(
-                *index,
-                Box::new(Command::Arm(Box::new(run.plan.clone()))),
-            ));
+            self.nodes[index.at()].start_burst(POINT_BURST);
+            self.send(*index, Command::Arm(Box::new(run.plan.clone())));
         }
+        let by_ns = now.ns.saturating_add(as_ns(ARM_WITHIN + GIVE_UP_AFTER));
         self.stage = Stage::Points(Box::new(PointRun {
             id,
-            step: Step::Arming { by_ns: now.ns.saturating_add(as_ns(ARM_WITHIN + GIVE_UP_AFTER)) },
+            step: Step::Arming { by_ns },
             nodes,
             t0_fleet_ns: now.ns,
             t0_wall: now.wall,
             planned_end_ns: None,
             interrupted: false,
         }));
+        Ok(())
     }
 
     pub(super) fn point_notice(&mut self, index: NodeIndex, notice: &Notice) {
@@ -239,7 +157,6 @@ impl Conductor {
             Notice::Claimed(_)
             | Notice::Inspected(_)
             | Notice::Refused(_)
-            | Notice::Removed(_)
             | Notice::Released(_) => return,
         };
         if *point == run.id
@@ -290,13 +207,7 @@ impl Conductor {
                 }
                 self.send(index, Command::Acknowledge { point, through });
             }
-            Err(why) => {
-                node.lost = Some(why.clone());
-                let name = &mut self.nodes[index.at()];
-                name.lost = Some(why.clone());
-                let text = format!("{}: {why}: given up", name.name);
-                self.warn(text);
-            }
+            Err(why) => self.lose(index, &why),
         }
     }
 
@@ -482,7 +393,7 @@ impl Conductor {
             run.step = Step::Settling { by_ns: now.ns.saturating_add(SETTLE_WITHIN_NS) };
             let indexes: Vec<NodeIndex> = run.nodes.keys().copied().collect();
             for index in indexes {
-                self.nodes[index.at()].start_burst();
+                self.nodes[index.at()].start_burst(LAST_BURST);
             }
         }
     }
@@ -509,10 +420,10 @@ impl Conductor {
             return self.conclude(Some(why), now);
         }
         self.warn(format!("point {}: {why}; it is tried once more", id.index));
-        let Some(point) = self.config.plan.points.get(id.index as usize) else { return };
-        let living: Vec<NodeIndex> =
-            point.active.iter().copied().filter(|node| self.nodes[node.at()].lives()).collect();
-        self.arm(PointId { attempt: id.attempt + 1, ..id }, &living, now);
+        if let Err(why) = self.arm(PointId { attempt: id.attempt + 1, ..id }, now) {
+            self.skip(id.index, why);
+            self.next_point(id.index + 1, now);
+        }
     }
 
     /// Names the silent, and gives up those that stay silent.
@@ -573,8 +484,10 @@ impl Conductor {
         {
             let rest = self.config.plan.points.len();
             for later in index + 1..u32::try_from(rest).unwrap_or(u32::MAX) {
-                let why = "an earlier point lost a worker, and `on_fault` is \"abort\"".to_owned();
-                self.emit(RunEvent::PointSkipped { index: later, why });
+                self.skip(
+                    later,
+                    "an earlier point lost a worker, and `on_fault` is \"abort\"".to_owned(),
+                );
             }
             self.clean(now.ns);
         } else {
@@ -613,8 +526,4 @@ impl Conductor {
             failed,
         }
     }
-}
-
-fn as_ns(duration: std::time::Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

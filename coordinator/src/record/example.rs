@@ -217,7 +217,7 @@ pub(crate) fn full(index: u32) -> PointRecord {
         open_s: Some(0.01),
         fsync_s: Some(0.2),
         syncfs_s: Some(0.3),
-        steady: Some(Steady { steady: true, round_s: 1.0, rounds: 10, spread: 0.02, slope: -0.01 }),
+        steady: Some(Steady { steady: true, round_s: 1.0, rounds: 7, spread: 0.02, slope: -0.01 }),
         network: network(),
         verdict: Some("storage".to_owned()),
         nodes: nodes(),

@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use iofleet_shared::{
-    limits::{INTERVAL_NS_MIN, THREADS_MAX},
+    limits::{BLOCK_BYTES_MAX, INTERVAL_NS_MIN, THREADS_MAX},
     units::{Size, Time},
 };
 
@@ -229,8 +229,6 @@ static SPELLINGS: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
     KEYS.iter().map(spell).collect()
 });
 
-/// Operations with one block of this size fit into one call of the kernel.
-const BLOCK_MAX: u64 = 1 << 30;
 /// Offsets in files are signed.
 const FILE_MAX: u64 = (1 << 63) - (1 << 40);
 const SECOND_NS: u64 = 1_000_000_000;
@@ -310,9 +308,8 @@ pub static KEYS: &[Key] = &[
         "link_speed",
         Place::Fleet,
         Kind::Rate,
-        "Speed of each client's link, where the kernel does not know it.",
+        "Speed of each client's link in each direction; times the nodes it bounds the fleet.",
     )
-    .otherwise("what the kernel says")
     .flagged(),
     key(
         KeyId::Path,
@@ -385,7 +382,7 @@ pub static KEYS: &[Key] = &[
         "Size of each thread's file, or of the whole shared file; a multiple of `block`.",
     )
     .otherwise("needed"),
-    key(KeyId::Block, "block", Place::Workload, size(BLOCK_MAX), "Bytes of one operation.")
+    key(KeyId::Block, "block", Place::Workload, size(BLOCK_BYTES_MAX), "Bytes of one operation.")
         .or("1 MiB"),
     key(
         KeyId::Pattern,

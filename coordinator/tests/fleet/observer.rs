@@ -255,7 +255,6 @@ impl State {
     }
 }
 
-#[expect(clippy::too_many_arguments, reason = "the trait's")]
 impl Filesystem for Shared {
     fn lookup(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let state = self.lock();

@@ -245,7 +245,8 @@ fn output_fits_the_schema() {
         assert!(point["iops"][figure].as_f64().unwrap() > 0.0, "{figure}");
     }
     for (key, value) in point.as_object().unwrap() {
-        let may_be_null = ["verdict", "steady", "syncfs_s", "fsync_s", "why"].contains(&key.as_str());
+        let may_be_null =
+            ["verdict", "steady", "syncfs_s", "fsync_s", "why"].contains(&key.as_str());
         assert!(may_be_null || !value.is_null(), "{key} is null");
     }
 }

@@ -1,6 +1,6 @@
 //! The protocol, stepped: both state machines against each other without sockets or sleeping. Every
 //! fault in every phase; what must hold in each cell stands in [`settled`].
-#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "tests")]
 
 use iofleet_coordinator::{
     events::{Ending, PointOutcome, RunEvent},
@@ -161,7 +161,7 @@ fn a_worker_dies_in_each_phase() {
         world.kill(1);
         let killed_ns = world.now_ns;
         world.run_until("the name of the dead", |world| world.warnings().contains("client02"));
-        assert!(world.now_ns - killed_ns <= 6 * SECOND, "{phase}\n{}", world.story());
+        assert!(world.now_ns - killed_ns <= 5 * SECOND, "{phase}\n{}", world.story());
         settled(&mut world, &[1]);
         // 2 s to the end of the point at most, 15 s of patience, the read of 4 s.
         assert!(world.now_ns - killed_ns <= 40 * SECOND, "{phase}\n{}", world.story());
@@ -184,7 +184,7 @@ fn a_network_cut_of_eight_seconds_in_each_phase() {
         reach(&mut world, phase);
         world.cut(1, true);
         world.run_for(8 * SECOND);
-        assert!(world.warnings().contains("client02: silent for 5 s"), "{phase}");
+        assert!(world.warnings().contains("client02: silent for 4 s"), "{phase}");
         world.cut(1, false);
         settled(&mut world, &[]);
         assert_eq!(ending(&world).exit, Exit::Done, "{phase}\n{}", world.story());

@@ -11,7 +11,7 @@ use iofleet_coordinator::{
 };
 use iofleet_shared::{
     facts::{HostFacts, TargetFacts},
-    ids::NodeIndex,
+    ids::{NodeIndex, PeerId},
     lifecycle::Phase,
     limits::HEARTBEAT,
     stats::{
@@ -21,7 +21,7 @@ use iofleet_shared::{
     wire::{Beat, Command, Datagram, Delivery, Notice, Removal},
     work::{Amount, OpKind, WorkerPlan},
 };
-use iofleet_worker::machine::{self, Machine, PeerId};
+use iofleet_worker::machine::{self, Machine};
 
 /// One way over the network.
 const TRIP_NS: u64 = 100_000;
@@ -440,7 +440,7 @@ impl Worker {
             Effect::SyncFs { ticket, .. } => {
                 later(1_000_000, Event::Synced { ticket, took_ns: Some(1_000_000) });
             }
-            Effect::Remove { ticket, .. } | Effect::Clean { ticket, .. } => {
+            Effect::Clean { ticket, .. } => {
                 later(3_000_000, Event::Removed { ticket, removal: Removal::default() });
             }
             Effect::CloseAll { reason } | Effect::Close { reason, .. } => {

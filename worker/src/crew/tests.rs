@@ -350,8 +350,6 @@ fn what_cant_be_armed_is_refused_and_named() {
     assert!(refusal(&bad, all(), 512).contains("block"));
     let bad = WorkerPlan { interval_ns: MS, ..plan.clone() };
     assert!(refusal(&bad, all(), 512).contains("interval"));
-    let bad = WorkerPlan { ramp_ns: 15 * MS, ..plan.clone() };
-    assert!(refusal(&bad, all(), 512).contains("warm-up"));
     let bad = WorkerPlan { block_bytes: 1 << 60, ..plan.clone() };
     assert!(refusal(&bad, all(), 512).starts_with("no buffer of 1152921504606846976 bytes"));
 }

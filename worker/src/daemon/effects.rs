@@ -2,7 +2,6 @@
 //! thread, and its answer comes back as an event.
 
 use std::{
-    path::PathBuf,
     sync::{Arc, mpsc::TryRecvError},
     time::Duration,
 };
@@ -73,7 +72,6 @@ impl Daemon {
             }
             Effect::DropCrew { ticket } => self.drop_crew(ticket),
             Effect::SyncFs { ticket, dir } => self.sync_fs(ticket, dir),
-            Effect::Remove { ticket, dir } => self.remove(ticket, dir),
             Effect::Clean { ticket, keep } => self.clean(ticket, keep),
             Effect::Close { peer, reason } => {
                 if let Some(link) = self.links.get(&peer) {
@@ -162,33 +160,14 @@ impl Daemon {
         });
     }
 
-    fn remove(&mut self, ticket: Ticket, dir: DatasetDir) {
-        let targets = Arc::clone(&self.targets);
-        let path = PathBuf::from(&dir.path);
-        let leavers = std::mem::take(&mut self.leavers);
-        self.removal(ticket, vec![path], move || {
-            wait_for(&leavers);
-            targets.remove(&dir)
-        });
-    }
-
     fn clean(&mut self, ticket: Ticket, keep: bool) {
         let targets = Arc::clone(&self.targets);
         let paths = targets.paths();
         let leavers = std::mem::take(&mut self.leavers);
-        self.removal(ticket, paths, move || {
+        let answer = self.helpers.call(ARM_WITHIN, move || {
             wait_for(&leavers);
             targets.clean(keep)
         });
-    }
-
-    fn removal(
-        &self,
-        ticket: Ticket,
-        paths: Vec<PathBuf>,
-        work: impl FnOnce() -> Removal + Send + 'static,
-    ) {
-        let answer = self.helpers.call(ARM_WITHIN, work);
         self.report(async move {
             let removal = answer.await.unwrap_or_else(|why| {
                 let left = paths.iter().map(|path| format!("{}: {why}", path.display()));

@@ -81,7 +81,7 @@ fn control(config: ProcessConfig) -> Result<(), RunError> {
         let endpoint = open(listen, &identity)?;
         let listen = endpoint.local_addr()?;
         tracing::info!("iofleet-worker {} on UDP {listen}", env!("CARGO_PKG_VERSION"));
-        let config = DaemonConfig { listen, roots, allow_local, identity };
+        let config = DaemonConfig { roots, allow_local, identity };
         serve(endpoint, config, Supervisor::Systemd, stop).await?;
         Ok(())
     })

@@ -2,14 +2,12 @@
 //! peer may divide by zero, overflow or exhaust the worker.
 
 use iofleet_shared::{
-    limits::{EXTENTS_PER_THREAD_MAX, INTERVAL_NS_MIN, THREADS_MAX},
+    limits::{BLOCK_BYTES_MAX, EXTENTS_PER_THREAD_MAX, INTERVAL_NS_MIN, THREADS_MAX},
     work::{Amount, ThreadPlan, WorkerPlan},
 };
 
 /// Longest time that a plan may name, in ns: about 146 years.
 const TIME_NS_MAX: u64 = 1 << 62;
-/// Greatest block, in bytes: the kernel moves at most 2 GiB less a page in one call.
-const BLOCK_BYTES_MAX: u64 = 1 << 30;
 
 /// Says what is wrong with a plan.
 ///
@@ -33,6 +31,11 @@ pub(super) fn plan(plan: &WorkerPlan) -> Result<(), String> {
     };
     if ramp_ns.checked_add(duration_ns).is_none_or(|end| end > TIME_NS_MAX) {
         return Err(format!("a warm-up of {ramp_ns} ns and a duration of {duration_ns} ns"));
+    }
+    if !ramp_ns.is_multiple_of(*interval_ns) {
+        return Err(format!(
+            "a warm-up of {ramp_ns} ns, which is not a whole number of intervals of {interval_ns} ns"
+        ));
     }
     threads.iter().try_for_each(|thread| check_thread(thread, *block_bytes, plan.amount))
 }

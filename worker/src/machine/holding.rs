@@ -1,12 +1,13 @@
 //! Who holds a worker, for how long, and how it lets go.
 
 use iofleet_shared::{
+    ids::PeerId,
     lifecycle::{Phase, Trigger},
-    limits::{GIVE_UP_AFTER, LEASE, SILENT_AFTER},
+    limits::{GIVE_UP_AFTER, LEASE, SILENT_AFTER, as_ns},
     wire::{Notice, RefusalKind, Removal},
 };
 
-use super::{EXIT_WITHIN_NS, Effect, LEAVES_WITHIN_NS, Machine, PeerId, Ticket, nanoseconds};
+use super::{EXIT_WITHIN_NS, Effect, LEAVES_WITHIN_NS, Machine, Ticket};
 
 /// A coordinator that wants the worker.
 #[derive(Debug, Clone)]
@@ -115,7 +116,7 @@ impl Machine {
     }
 
     pub(super) fn on_lease_end(&mut self, now_ns: u64) {
-        let reason = format!("the coordinator was silent for {}", in_words(nanoseconds(LEASE)));
+        let reason = format!("the coordinator was silent for {}", in_words(as_ns(LEASE)));
         if let Some(peer) = self.holder() {
             self.effects.push(Effect::Close { peer, reason });
         }
@@ -146,12 +147,8 @@ impl Machine {
         }
     }
 
-    /// An answer to [`Effect::Remove`] or to [`Effect::Clean`].
+    /// The answer to [`Effect::Clean`].
     pub(super) fn on_removed(&mut self, ticket: Ticket, removal: Removal, now_ns: u64) {
-        if self.errand == Some(ticket) {
-            self.errand = None;
-            return self.notify(Notice::Removed(removal));
-        }
         let done = self
             .leaving
             .take_if(|leaving| matches!(leaving.step, Step::Files(its) if its == ticket));
@@ -209,7 +206,7 @@ impl Machine {
     fn let_go(&mut self, keep: bool, tell: Option<PeerId>, now_ns: u64) {
         let phase = self.phase;
         self.must_go(Trigger::Release);
-        self.errand = None;
+        self.inspection = None;
         self.outbox.clear();
         let mut waits_for = None;
         if let Some(point) = self.point.take() {
@@ -243,7 +240,7 @@ impl Machine {
 
     fn may_be_taken_from(&self, holder: &Holder, now_ns: u64) -> bool {
         !matches!(self.phase, Phase::Waiting | Phase::Running | Phase::Cleaning)
-            && now_ns.saturating_sub(holder.heard_ns) >= nanoseconds(GIVE_UP_AFTER)
+            && now_ns.saturating_sub(holder.heard_ns) >= as_ns(GIVE_UP_AFTER)
     }
 
     fn busy_text(&self, holder: &Holder, now_ns: u64) -> String {
@@ -260,12 +257,12 @@ impl Machine {
             "held by {name} for campaign {campaign}, for {held} so far: wait until that campaign \
              has ended, or end it there with Ctrl-C"
         );
-        if silent_ns >= nanoseconds(SILENT_AFTER) {
+        if silent_ns >= as_ns(SILENT_AFTER) {
             text.push_str(&format!(
                 "; its coordinator has been silent for {}, and the worker can be taken over after \
                  {} of silence when no point is running",
                 in_words(silent_ns),
-                in_words(nanoseconds(GIVE_UP_AFTER))
+                in_words(as_ns(GIVE_UP_AFTER))
             ));
         }
         text

@@ -1,7 +1,7 @@
 //! One point, from its plan to the acknowledgement of its report.
 
 use iofleet_shared::{
-    ids::PointId,
+    ids::{PeerId, PointId},
     lifecycle::{Phase, Trigger},
     limits::{FRAME_BYTES_MAX, TICKS_PER_FRAME},
     stats::{NodeInterval, PointReport, ThreadEnd, ThreadReport, Tick, Written},
@@ -9,7 +9,7 @@ use iofleet_shared::{
     work::{DatasetDir, Extent, OpKind, WorkerPlan},
 };
 
-use super::{COMMIT_AHEAD_NS, DELIVERIES_KEPT_MAX, Effect, Machine, PeerId, Ticket, check};
+use super::{COMMIT_AHEAD_NS, DELIVERIES_KEPT_MAX, Effect, Machine, Ticket, check};
 
 /// Written ranges that one report may list: half a frame of them.
 const RANGES_PER_REPORT_MAX: usize = FRAME_BYTES_MAX as usize / 2 / size_of::<Extent>();
@@ -47,7 +47,7 @@ struct Unsynced {
 impl Machine {
     pub(super) fn on_arm(&mut self, peer: PeerId, plan: Box<WorkerPlan>) {
         let id = plan.point;
-        if self.phase != Phase::Claimed || self.errand.is_some() {
+        if self.phase != Phase::Claimed || self.inspection.is_some() {
             let text = if self.phase == Phase::Claimed {
                 format!("point {id} can't be armed before the target's inspection has ended")
             } else {

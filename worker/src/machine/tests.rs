@@ -251,7 +251,6 @@ fn commands() -> Vec<(&'static str, Event)> {
         ("claim by the holder", claim(A, "c1")),
         ("command of another", command(B, Command::Release { keep: false })),
         ("inspect", command(A, Command::Inspect(spec()))),
-        ("remove", command(A, Command::Remove(dir()))),
         ("arm", arm(PointId { index: 4, attempt: 0 })),
         ("start", start(T0 + S)),
         ("commit", commit()),

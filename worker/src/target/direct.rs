@@ -6,7 +6,10 @@ use std::{
     os::{fd::AsFd, unix::fs::FileExt},
 };
 
-use iofleet_shared::facts::{AlignmentSource, DirectAlignment};
+use iofleet_shared::{
+    facts::{AlignmentSource, DirectAlignment},
+    limits::BLOCK_BYTES_MAX,
+};
 use rustix::{
     fs::{AtFlags, Mode, OFlags, StatxFlags},
     io::Errno,
@@ -19,8 +22,6 @@ use crate::host::random;
 const TRIED: [u32; 3] = [512, 4096, 65_536];
 /// Buffers are aligned to this where the file system does not say: a page.
 const PAGE: u32 = 4096;
-/// Greatest block that is tried.
-const BLOCK_BYTES_MAX: u64 = 1 << 30;
 
 /// Finds the alignment, and checks that all of `blocks` fit it.
 pub(super) fn alignment(dataset: &Dataset, blocks: &[u64]) -> Result<DirectAlignment, TargetError> {

@@ -2,7 +2,10 @@
 
 use std::{io, path::PathBuf};
 
-use iofleet_shared::wire::{Refusal, RefusalKind};
+use iofleet_shared::{
+    units::format_size,
+    wire::{Refusal, RefusalKind},
+};
 use rustix::io::Errno;
 
 use crate::host::user;
@@ -96,7 +99,7 @@ pub enum TargetError {
     /// Too few bytes.
     #[error(
         "{path} is too full: the scenario's files take up to {}, and {} are free for {user}",
-        bytes(*needed), bytes(*free)
+        format_size(*needed), format_size(*free)
     )]
     Full {
         /// Where.
@@ -209,24 +212,4 @@ impl TargetError {
 /// As the coordinator hears it.
 pub(super) fn refused(error: TargetError) -> Refusal {
     Refusal { kind: RefusalKind::Target, point: None, text: error.to_string() }
-}
-
-/// A number of bytes for people, to three digits.
-pub(super) fn bytes(count: u64) -> String {
-    const UNITS: [&str; 4] = ["B", "kB", "MB", "GB"];
-    let mut value = count as f64;
-    let mut unit = "TB";
-    for name in UNITS {
-        if value < 999.5 {
-            unit = name;
-            break;
-        }
-        value /= 1000.0;
-    }
-    let digits = match value {
-        v if unit == "B" || v >= 99.95 => 0,
-        v if v >= 9.995 => 1,
-        _ => 2,
-    };
-    format!("{value:.digits$} {unit}")
 }

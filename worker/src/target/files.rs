@@ -13,10 +13,10 @@ use rustix::{
 };
 
 use super::{
+    OpenedFile,
     dataset::{Dataset, is_plain, seen},
     error::TargetError,
 };
-use crate::crew::OpenedFile;
 
 /// Opens the file of each thread, in the plan's order.
 pub(super) fn open(dataset: &Dataset, plan: &WorkerPlan) -> Result<Vec<OpenedFile>, TargetError> {

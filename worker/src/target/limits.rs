@@ -2,10 +2,9 @@
 
 use std::{fs, path::Path};
 
-use iofleet_shared::work::TargetSpec;
+use iofleet_shared::{units::format_size, work::TargetSpec};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::error::bytes;
 use crate::host::{Host, Memory};
 
 /// Descriptors and threads that the daemon itself may come to need.
@@ -40,8 +39,8 @@ pub(super) fn check(spec: &TargetSpec, host: &Host) -> Result<(), String> {
         return Err(format!(
             "the buffers of {threads} threads take {} and {} of memory are available: use fewer \
              threads on this node or a smaller block",
-            bytes(spec.buffer_bytes),
-            bytes(available)
+            format_size(spec.buffer_bytes),
+            format_size(available)
         ));
     }
     Ok(())

@@ -92,12 +92,11 @@ impl Daemon {
     pub(crate) fn start(root: &Path) -> Self {
         let keys = Keys::new();
         let config = DaemonConfig {
-            listen: (Ipv4Addr::LOCALHOST, 0).into(),
             roots: vec![root.to_owned()],
             allow_local: true,
             identity: keys.identity(Role::Worker),
         };
-        let socket = UdpSocket::bind(config.listen).unwrap();
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = socket.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::spawn(move || {

@@ -96,7 +96,7 @@ impl Reporter {
             RunEvent::PointStarted { .. } => {
                 self.with_live(|live, err| live.started(clock::monotonic_ns(), err));
             }
-            RunEvent::Progress { node, bytes, oldest_ns, .. } => {
+            RunEvent::Progress { node, bytes, oldest_ns } => {
                 let now_ns = clock::monotonic_ns();
                 self.with_live(|live, err| live.progress(node, bytes, oldest_ns, now_ns, err));
             }
@@ -168,12 +168,12 @@ impl Reporter {
             self.say(message);
         }
         let whole = self.record.points.iter().all(|point| point.status == PointStatus::Ok);
-        self.record.campaign.status = match ending.exit {
-            Exit::Interrupted => CampaignStatus::Interrupted,
-            _ if whole && self.record.points.len() == self.plan.points.len() => {
-                CampaignStatus::Complete
-            }
-            _ => CampaignStatus::Partial,
+        self.record.campaign.status = if ending.exit == Exit::Interrupted {
+            CampaignStatus::Interrupted
+        } else if whole && self.record.points.len() == self.plan.points.len() {
+            CampaignStatus::Complete
+        } else {
+            CampaignStatus::Partial
         };
         self.record.campaign.ended = Some(aggregate::rfc3339(clock::wall()));
         self.record.campaign.message = ending.message;

@@ -84,7 +84,6 @@ fn commands() -> Vec<Command> {
         Command::Commit { point: POINT },
         Command::Stop { point: POINT },
         Command::Acknowledge { point: POINT, through: 5 },
-        Command::Remove(dir()),
         Command::Release { keep: true },
     ]
 }
@@ -128,7 +127,6 @@ fn notices() -> Vec<Notice> {
         Notice::Ready { point: POINT, t0_worker_ns: 1, ahead_ns: 2 },
         Notice::NotStarted { point: POINT, why: text("no commit") },
         Notice::Refused(Refusal { kind: RefusalKind::Busy, point: None, text: text("held") }),
-        Notice::Removed(removal.clone()),
         Notice::Released(removal),
     ]
 }

@@ -24,7 +24,7 @@ fn a_second_coordinator_is_told_who_holds_the_worker() {
 #[test]
 fn a_silent_holder_loses_the_worker_and_its_files() {
     let mut fixture = Fixture::at(Phase::Armed);
-    let effects = fixture.after(nanoseconds(GIVE_UP_AFTER), claim(B, "c2"));
+    let effects = fixture.after(as_ns(GIVE_UP_AFTER), claim(B, "c2"));
     assert_eq!(words(&effects), "Close>1 DropCrew Clean");
     let Some(Effect::Clean { ticket, keep: false }) = effects.last() else {
         panic!("{effects:?}");
@@ -40,7 +40,7 @@ fn a_silent_holder_loses_the_worker_and_its_files() {
 fn a_running_point_is_never_taken_over() {
     for phase in [Phase::Waiting, Phase::Running] {
         let mut fixture = Fixture::at(phase);
-        fixture.now = T0 + nanoseconds(LEASE) * 2;
+        fixture.now = T0 + as_ns(LEASE) * 2;
         assert_eq!(words(&fixture.handle(Event::Tick)).replace("Began", ""), "");
         assert_eq!(words(&fixture.handle(claim(B, "c2"))), "Refused(Busy)>2");
         assert_eq!(fixture.machine.phase(), Phase::Running);
@@ -49,7 +49,7 @@ fn a_running_point_is_never_taken_over() {
 
 #[test]
 fn the_lease_runs_from_the_last_sign_of_life_and_from_the_end_of_the_point() {
-    let lease = nanoseconds(LEASE);
+    let lease = as_ns(LEASE);
     let mut fixture = Fixture::at(Phase::Claimed);
     assert_eq!(fixture.machine.next_deadline(), Some(NOW + lease));
     fixture.after(S, Event::Alive { peer: A });
@@ -126,7 +126,7 @@ fn a_shutdown_removes_files_and_is_bounded() {
 }
 
 #[test]
-fn one_errand_at_a_time() {
+fn one_inspection_at_a_time() {
     let mut fixture = Fixture::at(Phase::Claimed);
     fixture.handle(command(A, Command::Inspect(spec())));
     assert_eq!(words(&fixture.handle(command(A, Command::Inspect(spec())))), "Refused(Phase)>1");
@@ -137,8 +137,4 @@ fn one_errand_at_a_time() {
     assert_eq!(words(&fixture.handle(claim(B, "c2"))), "Claimed>2");
     let late = Event::Inspected { ticket: Ticket(1), result: Ok(target_facts()) };
     assert_eq!(fixture.handle(late), []);
-    fixture.handle(command(B, Command::Remove(dir())));
-    let removal = Removal { files: 2, left: vec![] };
-    let effects = fixture.handle(Event::Removed { ticket: Ticket(3), removal: removal.clone() });
-    assert_eq!(effects, [Effect::Send { peer: B, notice: Notice::Removed(removal) }]);
 }

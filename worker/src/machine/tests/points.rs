@@ -185,14 +185,15 @@ type Spoil = fn(&mut WorkerPlan);
 
 #[test]
 fn plans_without_sense_are_refused() {
-    let flaws: [(&str, Spoil); 10] = [
+    let flaws: [(&str, Spoil); 11] = [
         ("0 threads", |plan| plan.threads.clear()),
         ("a block of 0 B", |plan| plan.block_bytes = 0),
         ("an interval of 0 ns", |plan| plan.interval_ns = 0),
         ("a duration of 0", |plan| {
             plan.amount = Amount::Time { duration_ns: 0, repeat: true };
         }),
-        ("a warm-up of", |plan| plan.ramp_ns = u64::MAX),
+        ("and a duration of 0 ns", |plan| plan.ramp_ns = u64::MAX),
+        ("a whole number of intervals", |plan| plan.ramp_ns = S + 1),
         ("0 extents", |plan| plan.threads[0].extents.clear()),
         ("overflows", |plan| plan.threads[0].extents[0].offset = u64::MAX),
         ("overlaps", |plan| {
