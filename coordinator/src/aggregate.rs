@@ -14,7 +14,8 @@ use crate::{
     events::{NodeOutcome, NodeReady, PointOutcome},
     exit::Exit,
     figures::{
-        Durability, FigureInput, Figures, ThreadTimes, Window, compute, headline, steady, summarise,
+        Durability, ExactNode, FigureInput, Figures, ThreadTimes, Window, compute, headline,
+        steady, summarise,
     },
     plan::PointPlan,
     record::{
@@ -68,7 +69,14 @@ pub fn assemble(
     let times: Vec<ThreadTimes> =
         reports.iter().flat_map(|(_, _, report)| report.threads.iter().map(times_of)).collect();
     let params = &plan.spec.params;
-    let input = FigureInput { threads: &times, ticks: &ticks, ramp_ns: params.ramp_ns };
+    let exact: Vec<_> = reports
+        .iter()
+        .filter_map(|(_, node, report)| {
+            Some(ExactNode { ticks: &node.ticks, first_end: report.first_end? })
+        })
+        .collect();
+    let ramp_ns = params.ramp_ns;
+    let input = FigureInput { threads: &times, ticks: &ticks, exact: &exact, ramp_ns };
     let figures = compute(&input);
     let durability = Durability::of(params.op, params.direct, params.fsync);
     let headline = headline(&figures, durability);

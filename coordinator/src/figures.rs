@@ -13,7 +13,7 @@
 
 use iofleet_shared::{
     limits::{TICK_NS, WINDOW_TICKS_MIN},
-    stats::Tick,
+    stats::{FirstEnd, Tick},
     work::{Fsync, OpKind},
 };
 use serde::{Deserialize, Serialize};
@@ -67,8 +67,19 @@ pub struct FigureInput<'a> {
     pub threads: &'a [ThreadTimes],
     /// The spread series of their nodes, merged, from tick 0.
     pub ticks: &'a [Tick],
+    /// The nodes that counted exactly up to the end of their first thread; of others the ticks tell.
+    pub exact: &'a [ExactNode<'a>],
     /// Length of the warm-up.
     pub ramp_ns: u64,
+}
+
+/// A node that says what it had moved when its first thread ended.
+#[derive(Debug, Clone, Copy)]
+pub struct ExactNode<'a> {
+    /// Its own spread series, which is in the merged one as well.
+    pub ticks: &'a [Tick],
+    /// Its exact count.
+    pub first_end: FirstEnd,
 }
 
 /// The five figures of one quantity, per second: bytes/s or operations/s. None: not measured.
@@ -337,10 +348,20 @@ fn shared_window(
     Some(Shared { begin_ns, end_ns, overlap })
 }
 
+/// Ticks are too coarse for a point that is over within a few of them, so where a node counted
+/// exactly that stands in place of its ticks.
 fn first_done(input: &FigureInput<'_>, figures: &Figures, first_begin_ns: i64) -> Option<Payload> {
     let end = input.threads.iter().filter_map(|thread| thread.ended_ns).min()?;
     (end > first_begin_ns).then(|| {
-        let payload = figures.spread(input).between(first_begin_ns, end);
+        let payload = input.exact.iter().fold(
+            figures.spread(input).between(first_begin_ns, end),
+            |payload, node| {
+                let alone = FigureInput { ticks: node.ticks, ..*input };
+                let spread = figures.spread(&alone);
+                let by_ticks = spread.between(first_begin_ns, end);
+                payload.plus(spread.up_to(first_begin_ns, end, node.first_end)).less(by_ticks)
+            },
+        );
         payload.per(elapsed(first_begin_ns, end))
     })
 }

@@ -170,6 +170,18 @@ pub struct ErrorCount {
     pub max_ns: u64,
 }
 
+/// The payload of a node's measured phase up to the instant at which its first thread ended: as in
+/// the spread series, but cut at that instant instead of the edge of a tick.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Archive, Serialize, Deserialize)]
+pub struct FirstEnd {
+    /// Earliest `ended_ns` of the node's threads, ns after T0.
+    pub at_ns: i64,
+    /// Payload of all its threads in 1/[`BYTE_UNITS`] byte; a day's does not fit in 64 bits.
+    pub bytes: u128,
+    /// Operations in 1/[`OP_UNITS`].
+    pub ops: u128,
+}
+
 /// The last word of a worker on a point. Complete once all numbered deliveries before it are there.
 #[derive(Debug, Clone, PartialEq, Archive, Serialize, Deserialize)]
 pub struct PointReport {
@@ -191,6 +203,8 @@ pub struct PointReport {
     pub cpu_share: Option<f64>,
     /// Reading of the stamp clock, converted to ns, less the monotonic clock's, after the last end.
     pub stamp_residual_ns: i64,
+    /// What its threads had moved when the first of them ended; none if none completed anything.
+    pub first_end: Option<FirstEnd>,
     /// The sums of threads, intervals and ticks agreed on the worker. If not, what differs.
     pub sums: Option<String>,
 }

@@ -12,7 +12,7 @@ use std::{
 };
 
 use iofleet_shared::{
-    stats::{ErrorCount, NodeInterval, PointReport, ThreadReport},
+    stats::{ErrorCount, FirstEnd, NodeInterval, PointReport, ThreadReport},
     work::WorkerPlan,
 };
 use rustix::{process::setpriority_process, thread::gettid};
@@ -22,7 +22,7 @@ use crate::{
     crew::CrewEvent,
     engine::Call,
     io_thread::{Account, Control, Issued, Taken, Timeline, Watch, Whereabouts},
-    recorder::{FullLatency, Inlet, Rest, Totals},
+    recorder::{FullLatency, Inlet, Rest, Totals, Units},
     stamp::StampClock,
 };
 
@@ -181,6 +181,7 @@ impl Collector {
         let errors = self.errors();
         let intervals = self.series.intervals();
         let totals = self.totals();
+        let first_end = self.first_end();
         let Self { plan, clock, events, members, series, .. } = self;
         // The next crew may be armed as soon as this one has ended: its memory is free by then.
         drop(members);
@@ -200,6 +201,7 @@ impl Collector {
             syncfs_ns: None,
             cpu_share: None,
             stamp_residual_ns: clock.residual_ns(),
+            first_end,
             sums,
         });
         let _ = events.blocking_send(CrewEvent::Ended { ticks, report });
@@ -229,6 +231,17 @@ impl Collector {
             totals.add(totals_of(account));
         }
         totals
+    }
+
+    /// The node's payload up to the end of its first thread. A thread that was given up counts with
+    /// what it had, and its own last completion is nobody's end.
+    fn first_end(&self) -> Option<FirstEnd> {
+        let at = self.control.first_ended()?;
+        let mut units = Units::default();
+        for (account, _) in self.members.iter().filter_map(|gathered| gathered.account.as_ref()) {
+            units.add(account.recorder.up_to(at));
+        }
+        Some(FirstEnd { at_ns: at.cast_signed(), bytes: units.bytes, ops: units.ops })
     }
 
     /// Failed operations by kind, over all threads.

@@ -204,6 +204,9 @@ pub fn drive(
         let (start, end) = (timeline.after_t0(flush.start), timeline.after_t0(flush.end));
         seat.account().flushed(start, end, flush.outcome);
     }
+    if let Some(ended) = seat.account().ended() {
+        control.ended_at(ended);
+    }
     let (mut seat, ()) = seat.away(clock.now(), || engine.close())?;
     seat.account().seal();
     Ok(seat)
@@ -261,6 +264,9 @@ fn operate(
                     return Ok((seat, ThreadEnd::Errors, since));
                 }
             }
+        }
+        if times.end > control.first_end() {
+            seat.account().recorder.first_end_passed();
         }
         if issued == 0 && control.has_begun() {
             roll_call(clock, timeline, control);

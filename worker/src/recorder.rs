@@ -22,7 +22,10 @@ use crate::engine::Failure;
 pub use failures::{FailedKind, Failures};
 pub use rings::{Counters, FullLatency, Inlet, Outlet, TickRun, rings};
 
+use recent::Recent;
+
 mod failures;
+mod recent;
 mod rings;
 
 /// Plain sums.
@@ -76,11 +79,13 @@ struct Tick {
     op_units: u64,
 }
 
-/// Bytes and count of one operation, in units.
-#[derive(Debug, Clone, Copy)]
-struct Units {
-    bytes: u128,
-    ops: u128,
+/// Bytes and count of operations, in units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Units {
+    /// In 1/[`BYTE_UNITS`] byte.
+    pub bytes: u128,
+    /// In 1/[`OP_UNITS`].
+    pub ops: u128,
 }
 
 /// The accounts of one thread.
@@ -103,6 +108,7 @@ pub struct Recorder {
     /// For the end of the warm-up: latencies of the two phases never share a histogram.
     reserve: Option<LatencyCounts>,
     failures: Failures,
+    recent: Recent,
 }
 
 impl Recorder {
@@ -124,6 +130,7 @@ impl Recorder {
             outlet,
             reserve: (ramp_ns > 0).then(LatencyCounts::new),
             failures: Failures::default(),
+            recent: Recent::default(),
         }
     }
 
@@ -143,6 +150,7 @@ impl Recorder {
         let totals = &mut self.totals[usize::from(self.measured)];
         totals.bytes += bytes;
         totals.ops += 1;
+        self.recent.push(start, end, bytes);
         if start >= self.latency_from {
             self.latency.record(end - start);
         }
@@ -185,6 +193,19 @@ impl Recorder {
         self.last_end
     }
 
+    /// The crew's first thread has ended before the last operation did.
+    #[inline]
+    pub fn first_end_passed(&mut self) {
+        self.recent.keep(self.totals[1]);
+    }
+
+    /// Payload of the measured phase up to `first_end`, ns after T0, the instant at which the
+    /// crew's first thread ended. An operation on either edge counts by its share in time.
+    #[must_use]
+    pub fn up_to(&self, first_end: u64) -> Units {
+        self.recent.up_to(first_end, self.ramp_ns, self.measured())
+    }
+
     /// Failed operations by kind.
     #[must_use]
     pub fn failures(&self) -> &Failures {
@@ -224,7 +245,11 @@ impl Recorder {
     #[cold]
     fn turn(&mut self, start: u64, end: u64, bytes: u64) {
         if end >= self.interval_end {
+            let in_ramp = !self.measured;
             self.enter_interval(end);
+            if in_ramp && self.measured && start < self.ramp_ns {
+                self.recent.straddles(start, end, bytes);
+            }
         }
         self.spread(start, end, bytes);
         self.set_edge();
@@ -278,8 +303,7 @@ impl Recorder {
             self.tick.busy_ns += end - start;
             return;
         }
-        let whole =
-            Units { bytes: u128::from(bytes) * u128::from(BYTE_UNITS), ops: OP_UNITS.into() };
+        let whole = Units::of(bytes, 1);
         let duration = end - start;
         let head_ns = (first + 1) * TICK_NS - start;
         let head = whole.share(head_ns, duration);
@@ -344,6 +368,27 @@ impl Tick {
 }
 
 impl Units {
+    fn of(bytes: u64, ops: u64) -> Self {
+        Self {
+            bytes: u128::from(bytes) * u128::from(BYTE_UNITS),
+            ops: u128::from(ops) * u128::from(OP_UNITS),
+        }
+    }
+
+    /// Adds others.
+    pub fn add(&mut self, other: Self) {
+        let Self { bytes, ops } = other;
+        self.bytes += bytes;
+        self.ops += ops;
+    }
+
+    fn minus(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes.saturating_sub(other.bytes),
+            ops: self.ops.saturating_sub(other.ops),
+        }
+    }
+
     fn share(self, part_ns: u64, whole_ns: u64) -> Self {
         let (part, whole) = (u128::from(part_ns), u128::from(whole_ns));
         Self { bytes: self.bytes * part / whole, ops: self.ops * part / whole }

@@ -170,6 +170,7 @@ fn node_outcome(params: &Params, index: usize, first: u32, threads: &[Vec<Op>]) 
             syncfs_ns: Some(3_000_000 + index as u64),
             cpu_share: Some(0.25),
             stamp_residual_ns: -3,
+            first_end: None,
             sums: None,
         }),
         intervals,

@@ -1,7 +1,10 @@
 //! Known answers of whole points: several nodes, late, early, lost, in warm-up, with errors. Times
 //! in the scripts are ms.
 
-use iofleet_shared::{stats::LatencyCounts, work::Fsync};
+use iofleet_shared::{
+    stats::{BYTE_UNITS, FirstEnd, LatencyCounts, OP_UNITS},
+    work::Fsync,
+};
 
 use super::{
     fixture::{MS, Script, even, outcome, plan, ready},
@@ -60,6 +63,24 @@ fn two_nodes() -> Script {
         ],
         vec![ops_ms(&[(1, 171), (171, 371)], 10_000)],
     ]
+}
+
+#[test]
+fn a_nodes_own_count_at_the_first_end_stands_in_place_of_its_ticks() {
+    let first_done = |first_end| {
+        let alter = |_: &mut _, outcome: &mut _| report(outcome, 1).first_end = first_end;
+        assembled(&two_nodes(), alter).bandwidth.first_done
+    };
+    // Node 1 at 371 ms: 1 000 and 171/200 of as much, 6 000 and 121/150 of 3 000.
+    let node_1 = 1_855.0 + 8_420.0;
+    let own = FirstEnd {
+        at_ns: 371_000_000,
+        bytes: 20_000 * u128::from(BYTE_UNITS),
+        ops: 2 * u128::from(OP_UNITS),
+    };
+    assert!(close(first_done(Some(own)), (node_1 + 20_000.0) / 0.371));
+    // By ticks the 50 bytes of its last millisecond seem to last to the end of the tick.
+    assert!(close(first_done(None), (node_1 + 19_950.0 + 5.0) / 0.371));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use iofleet_shared::{
     limits::TICK_NS,
-    stats::{BYTE_UNITS, OP_UNITS, Tick, tick_of},
+    stats::{BYTE_UNITS, FirstEnd, OP_UNITS, Tick, tick_of},
 };
 
 /// Bytes and operations, or both per second.
@@ -32,6 +32,16 @@ impl Payload {
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self { bytes: self.bytes + other.bytes, ops: self.ops + other.ops }
+    }
+
+    /// What is left without another.
+    #[must_use]
+    pub fn less(self, other: Self) -> Self {
+        self.plus(other.times(-1.0))
+    }
+
+    fn times(self, factor: f64) -> Self {
+        Self { bytes: self.bytes * factor, ops: self.ops * factor }
     }
 }
 
@@ -73,6 +83,26 @@ impl<'a> Spread<'a> {
         Payload::of_units(bytes, ops)
     }
 
+    /// Payload from the first begin to `to_ns`, where it is known exactly up to another instant.
+    ///
+    /// At that instant it is what is known. Before it, within the same tick, the rest of the tick is
+    /// shared linearly up to there; in other ticks knowing it helps nothing.
+    #[must_use]
+    pub fn up_to(&self, first_begin_ns: i64, to_ns: i64, known: FirstEnd) -> Payload {
+        let exact = Payload::of_units(known.bytes, known.ops);
+        let edge = i64::try_from(tick_of(to_ns).saturating_mul(TICK_NS)).unwrap_or(i64::MAX);
+        let low = edge.max(first_begin_ns);
+        if known.at_ns == to_ns {
+            exact
+        } else if known.at_ns < to_ns || tick_of(known.at_ns) != tick_of(to_ns) || to_ns < low {
+            self.between(first_begin_ns, to_ns)
+        } else {
+            let before = self.between(first_begin_ns, low);
+            let part = (to_ns - low) as f64 / (known.at_ns - low) as f64;
+            before.plus(exact.less(before).times(part))
+        }
+    }
+
     /// How much of the active part of the tick that begins at `start` lies between two instants:
     /// numerator and denominator, in ns.
     fn share(&self, start: i64, from_ns: i64, to_ns: i64) -> (u128, u128) {
@@ -108,6 +138,27 @@ mod tests {
         assert_eq!(part.bytes, 1_000.0 + 4_000.0 + 2_000.0);
         assert_eq!(part.ops, 0.5 + 1.0 + 0.25);
         assert_eq!(spread.between(40_000_000, 90_000_000), Payload::default());
+    }
+
+    #[test]
+    fn what_is_known_exactly_bends_the_tick_it_lies_in() {
+        let ticks = ticks(&[1_000, 2_000, 4_000]);
+        let spread = Spread::new(&ticks, Some(5_000_000), Some(30_000_000));
+        let known = |at_ns, bytes: u128| FirstEnd {
+            at_ns,
+            bytes: bytes * u128::from(BYTE_UNITS),
+            ops: 2 * u128::from(OP_UNITS),
+        };
+        let up_to = |to_ns, known| spread.up_to(5_000_000, to_ns, known).bytes;
+        // By ticks 1 600 at 13 ms and 2 600 at 18 ms.
+        assert_eq!(up_to(18_000_000, known(18_000_000, 2_900)), 2_900.0);
+        // 1 000 at 10 ms and 2 900 at 18 ms: a line between them.
+        assert_eq!(up_to(14_000_000, known(18_000_000, 2_900)), 1_950.0);
+        // In another tick, or too late to be the count of this one.
+        assert_eq!(up_to(13_000_000, known(22_000_000, 2_900)), 1_600.0);
+        assert_eq!(up_to(18_000_000, known(12_000_000, 1_900)), 2_600.0);
+        // Within the tick of the first begin it begins there.
+        assert_eq!(up_to(7_000_000, known(9_000_000, 900)), 450.0);
     }
 
     #[test]

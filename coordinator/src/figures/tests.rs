@@ -1,5 +1,6 @@
 //! Known answers, computed by hand; times in the scripts are ms.
 
+use iofleet_shared::stats::{BYTE_UNITS, OP_UNITS};
 use proptest::prelude::*;
 
 use super::{
@@ -18,7 +19,7 @@ fn figures_of(threads: &[Vec<Op>], ramp_ms: i64) -> Figures {
 fn figures_with(threads: &[Vec<Op>], own: &[ThreadTimes], ramp_ms: i64) -> Figures {
     let ticks = spread(&threads.concat());
     let ramp_ns = u64::try_from(ramp_ms * MS).unwrap();
-    compute(&FigureInput { threads: own, ticks: &ticks, ramp_ns })
+    compute(&FigureInput { threads: own, ticks: &ticks, exact: &[], ramp_ns })
 }
 
 fn close(figure: Option<f64>, expected: f64) -> bool {
@@ -139,6 +140,42 @@ fn the_return_of_fsync_ends_a_thread_but_not_its_window() {
     assert!(close(figures.bandwidth.first_done, 2_000.0));
     assert!(close(figures.bandwidth.common, 10_000.0));
     assert!(close(figures.overlap, 0.2));
+}
+
+#[test]
+fn an_exact_count_stands_in_place_of_its_nodes_ticks() {
+    // The first node's two threads: one ends at 33 ms, one moves 900 bytes from 4 to 31 and then 50
+    // from 31 to 39 ms. The second node: 4000 bytes from 0 to 40 ms.
+    let own_node = [ops_ms(&[(0, 33)], 660), ops_ms(&[(4, 31), (31, 39)], 0)];
+    let mut own_node = own_node.concat();
+    (own_node[1].bytes, own_node[2].bytes) = (Some(900), Some(50));
+    let other = ops_ms(&[(0, 40)], 4_000);
+    let own = [times(&own_node[..1], 0), times(&own_node[1..], 0), times(&other, 0)];
+    let (ticks, of_first, of_other) =
+        (spread(&[own_node.clone(), other.clone()].concat()), spread(&own_node), spread(&other));
+    // In twentieths of a byte and of an operation.
+    let counted = |bytes: u128, ops: u128, at_ns| FirstEnd {
+        at_ns,
+        bytes: bytes * u128::from(BYTE_UNITS) / 20,
+        ops: ops * u128::from(OP_UNITS) / 20,
+    };
+    let first_done = |exact: &[ExactNode<'_>]| {
+        let figures = compute(&FigureInput { threads: &own, ticks: &ticks, exact, ramp_ns: 0 });
+        (figures.bandwidth.first_done, figures.iops.first_done)
+    };
+    // Up to 33 ms: 660, 900 and a quarter of 50; 3 300 of the other node.
+    let first = ExactNode { ticks: &of_first, first_end: counted(31_450, 45, 33 * MS) };
+    let (bytes, ops) = first_done(&[first]);
+    assert!(close(bytes, (1_572.5 + 3_300.0) / 0.033));
+    assert!((ops.unwrap() - (2.25 + 0.825) / 0.033).abs() < 1e-5);
+    // The other node's own count, up to 36 ms, says 3 690: 3 000 at 30 and 3 345 at 33 ms.
+    let second = ExactNode { ticks: &of_other, first_end: counted(73_800, 18, 36 * MS) };
+    assert!(close(first_done(&[second, first]).0, (1_572.5 + 3_345.0) / 0.033));
+    // By ticks alone the first node's last tick, 203 1/3 bytes, is spread over 30 to 40 ms.
+    let (by_ticks, _) = first_done(&[]);
+    let tick = 3.0 / 33.0 * 660.0 + 900.0 / 27.0 + 50.0;
+    let whole = 660.0 * 30.0 / 33.0 + 900.0 * 26.0 / 27.0;
+    assert!((by_ticks.unwrap() - (whole + tick * 0.3 + 3_300.0) / 0.033).abs() < 1e-3);
 }
 
 #[test]

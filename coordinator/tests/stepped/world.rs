@@ -511,6 +511,7 @@ impl Worker {
             syncfs_ns: None,
             cpu_share: None,
             stamp_residual_ns: 0,
+            first_end: None,
             sums: None,
         };
         let report = Box::new(report);

@@ -99,6 +99,10 @@ impl Outcome {
         assert_eq!(sum(|t| t.ops), u128::from(ops) * u128::from(OP_UNITS));
         let threads = threads.len() as u64;
         assert!(ticks.iter().all(|t| t.busy_ns <= threads * TICK_NS));
+        let ends = report.threads.iter().filter(|t| t.end != ThreadEnd::Stuck);
+        let first_end = report.first_end;
+        assert_eq!(first_end.map(|at| at.at_ns), ends.filter_map(|t| t.ended_ns).min());
+        assert!(first_end.is_none_or(|first| first.ops <= u128::from(ops) * u128::from(OP_UNITS)));
         // Each interval belongs to one group of latencies.
         let grouped: u32 = intervals.iter().map(|i| i.latency_intervals).sum();
         assert_eq!(grouped, report.intervals);
@@ -130,6 +134,11 @@ fn a_write_by_size_fills_its_files() {
     let outcome = outcome(events);
     assert_eq!(outcome.report.point, plan.point);
     assert_eq!(outcome.latencies(), 4 * 64);
+    let first_end = outcome.report.first_end.unwrap();
+    assert!(first_end.ops >= 64 << 32, "the first to end had moved all its blocks");
+    // Shares are rounded, in bytes finer than in operations.
+    let (bytes, ops) = (first_end.bytes >> 20, (first_end.ops * u128::from(BLOCK)) >> 32);
+    assert!(bytes.abs_diff(ops) <= 1, "{bytes} bytes, {ops} by operations");
     let mut contents = Vec::new();
     for (thread, report) in plan.threads.iter().zip(&outcome.report.threads) {
         let path = dir.path().join(&thread.file);
@@ -307,6 +316,10 @@ fn a_stuck_thread_is_given_up_with_all_it_counted() {
     assert!([third, first].iter().all(|thread| thread.unfinished_ns.unwrap() >= 20 * MS));
     // Also the latencies of the interval in which it got stuck are there.
     assert_eq!(outcome.latencies(), 6);
+    // Thread 1 was stuck when thread 0 ended, or was still to do its two blocks.
+    let first_end = outcome.report.first_end.unwrap();
+    assert_eq!(Some(first_end.at_ns), done.ended_ns);
+    assert!(first_end.ops >= 4 << 32 && first_end.ops <= 6 << 32);
     assert_eq!(crew.status(monotonic_ns()).threads, 0);
     // Who comes back after all finds its account gone, and leaves.
     drop(releases);

@@ -117,6 +117,14 @@ impl Account {
         }
     }
 
+    /// The last completion or the return of the fsync, ns after T0; none if nothing completed.
+    #[must_use]
+    pub fn ended(&self) -> Option<u64> {
+        let completed = self.recorder.measured().ops + self.recorder.ramp().ops > 0;
+        let last = || self.flush.map_or_else(|| self.recorder.last_end(), |flush| flush.end);
+        completed.then(last)
+    }
+
     /// Works out what takes some time, so that the collector need not.
     pub fn seal(&mut self) {
         self.written = Some(self.coverage.written());
@@ -140,8 +148,7 @@ impl Account {
     pub fn report(&self, thread: u32, open_ns: u64, stuck: Option<Issued>) -> ThreadReport {
         let Totals { bytes, ops, errors } = self.recorder.measured();
         let ramp = self.recorder.ramp();
-        let completed = ops + ramp.ops > 0;
-        let last = self.flush.map_or_else(|| self.recorder.last_end(), |flush| flush.end);
+        let ended = self.ended();
         let in_first = stuck.filter(|_| self.issued == 0).map(|call| call.start);
         ThreadReport {
             thread,
@@ -158,9 +165,9 @@ impl Account {
             ramp_errors: ramp.errors,
             short_transfers: self.short_transfers,
             first_issue_ns: self.first_issue.or(in_first).map(u64::cast_signed),
-            ended_ns: completed.then_some(last.cast_signed()),
-            busy_end_ns: completed
-                .then(|| self.busy_end.unwrap_or_else(|| self.recorder.last_end()).cast_signed()),
+            ended_ns: ended.map(u64::cast_signed),
+            busy_end_ns: ended
+                .map(|_| self.busy_end.unwrap_or_else(|| self.recorder.last_end()).cast_signed()),
             fsync_ns: self.flush.map(|flush| flush.end - flush.start),
             open_ns,
             bytes_touched: self.coverage.bytes_touched(),

@@ -10,6 +10,8 @@ use std::{
 
 /// T0 is not known yet.
 const UNKNOWN: u64 = u64::MAX;
+/// No thread has ended.
+const NOT_ENDED: u64 = u64::MAX;
 
 /// Nobody has said whether there is a start.
 const UNDECIDED: u8 = 0;
@@ -19,10 +21,13 @@ const COMMITTED: u8 = 1;
 const TOO_LATE: u8 = 2;
 
 /// Read by every thread before each operation, and so apart from what threads write.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 #[repr(align(128))]
 struct Orders {
     stop: AtomicBool,
+    /// When the first thread ended, ns after T0. Also read after each operation; written only by a
+    /// thread that ends earlier than any before it.
+    first_end: AtomicU64,
 }
 
 /// The shared state of a crew.
@@ -46,7 +51,7 @@ impl Control {
     #[must_use]
     pub fn new(threads: u32, cores: u32) -> Self {
         Self {
-            orders: Orders::default(),
+            orders: Orders { stop: AtomicBool::new(false), first_end: AtomicU64::new(NOT_ENDED) },
             t0_ns: AtomicU64::new(UNKNOWN),
             start: AtomicU8::new(UNDECIDED),
             dismissed: AtomicBool::new(false),
@@ -138,6 +143,30 @@ impl Control {
         self.begun.load(Ordering::Relaxed) >= self.threads
     }
 
+    /// When the first thread of the crew ended, ns after T0; beyond all times while none has.
+    #[inline]
+    #[must_use]
+    pub fn first_end(&self) -> u64 {
+        self.orders.first_end.load(Ordering::Relaxed)
+    }
+
+    /// A thread that completed something ended at this time, ns after T0.
+    ///
+    /// It may come after others have ended later; what they saw of it until now is good for a few
+    /// operations (see `recorder::recent`).
+    pub fn ended_at(&self, ns: u64) {
+        // Who is not first leaves the line to those who read it.
+        if ns < self.first_end() {
+            self.orders.first_end.fetch_min(ns, Ordering::Relaxed);
+        }
+    }
+
+    /// The time that [`Control::first_end`] came to, once all threads have ended.
+    #[must_use]
+    pub fn first_ended(&self) -> Option<u64> {
+        Some(self.first_end()).filter(|ns| *ns != NOT_ENDED)
+    }
+
     /// The thread to be woken when the last of the crew has ended.
     pub fn set_collector(&self, collector: Thread) {
         let _ = self.collector.set(collector);
@@ -170,6 +199,14 @@ mod tests {
         assert!(!control.is_committed());
         let control = Control::new(2, 2);
         assert!(control.commit() && control.is_committed());
+    }
+
+    #[test]
+    fn the_earliest_end_holds() {
+        let control = Control::new(3, 3);
+        assert_eq!((control.first_ended(), control.first_end()), (None, u64::MAX));
+        [7, 5, 9].into_iter().for_each(|ns| control.ended_at(ns));
+        assert_eq!((control.first_ended(), control.first_end()), (Some(5), 5));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use iofleet_shared::{
-    stats::{ThreadReport, Written},
+    stats::{BYTE_UNITS, OP_UNITS, ThreadReport, Written},
     work::{Extent, OpKind},
 };
 
@@ -13,6 +13,8 @@ use crate::{
     },
     recorder::{Recorder, Totals, rings},
 };
+
+mod first_end;
 
 const MS: u64 = 1_000_000;
 /// T0 of the scripts, so that stamps and times after T0 are not the same numbers.

@@ -131,6 +131,7 @@ fn report(end: ThreadEnd) -> Box<PointReport> {
         syncfs_ns: None,
         cpu_share: Some(0.5),
         stamp_residual_ns: 0,
+        first_end: None,
         sums: None,
     })
 }

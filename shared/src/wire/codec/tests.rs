@@ -9,8 +9,8 @@ use crate::{
     ids::PointId,
     lifecycle::Phase,
     stats::{
-        Bucket, ErrorCount, Latency, NodeInterval, PointReport, ThreadEnd, ThreadReport, Tick,
-        Written,
+        Bucket, ErrorCount, FirstEnd, Latency, NodeInterval, PointReport, ThreadEnd, ThreadReport,
+        Tick, Written,
     },
     wire::{Beat, Content, Refusal, RefusalKind, Removal},
     work::{
@@ -174,6 +174,7 @@ fn report() -> PointReport {
         syncfs_ns: None,
         cpu_share: Some(0.25),
         stamp_residual_ns: -1,
+        first_end: Some(FirstEnd { at_ns: 5, bytes: 1 << 70, ops: 6 }),
         sums: Some(text("thread 4: 1 and 2 bytes")),
     }
 }
