@@ -281,7 +281,7 @@ impl<'a> Point<'a> {
                 bytes: thread.bytes,
                 ops: thread.ops,
                 errors: thread.errors,
-                begin_s: thread.first_issue_ns.map(signed_seconds),
+                begin_s: thread.begin_ns.map(signed_seconds),
                 end_s: thread.ended_ns.map(signed_seconds),
             })
             .collect();
@@ -409,6 +409,7 @@ fn times_of(thread: &ThreadReport) -> ThreadTimes {
         bytes: thread.bytes,
         ops: thread.ops,
         first_issue_ns: thread.first_issue_ns,
+        begin_ns: thread.begin_ns,
         ended_ns: thread.ended_ns,
         busy_end_ns: thread.busy_end_ns,
         // Plans have no thread without blocks.

@@ -4,8 +4,10 @@
 //! by a clock map that was frozen when the point was armed, so the times of different nodes stand
 //! on one axis and no residual is applied to them afterwards.
 //!
-//! The *measured phase* begins at the end of the warm-up: a thread's own begin is its first issue
-//! or the end of the warm-up, whichever is later. Its payload is what completed after the warm-up.
+//! The *measured phase* begins at the end of the warm-up. Its payload is what completed after the
+//! warm-up, each operation whole; so a thread's own begin is its first issue or, after a warm-up,
+//! the issue of the operation that was in flight at its end. `first_done` and `common` share
+//! operations out by time and begin with the end of the warm-up itself.
 //!
 //! Between `thread_sum`, `last_done` and `span` an order holds by construction: a thread's own time
 //! lies inside the slowest thread's or is shorter, and that inside the fleet's from first begin to
@@ -52,6 +54,8 @@ pub struct ThreadTimes {
     pub ops: u64,
     /// Issue of its first operation, warm-up included.
     pub first_issue_ns: Option<i64>,
+    /// From when on its measured payload counts.
+    pub begin_ns: Option<i64>,
     /// Its last completion, or the return of its fsync.
     pub ended_ns: Option<i64>,
     /// Completion after which it could not keep its queue full.
@@ -238,7 +242,7 @@ pub fn headline(figures: &Figures, durability: Durability) -> Option<Headline> {
 #[must_use]
 pub fn compute(input: &FigureInput<'_>) -> Figures {
     let ramp = i64::try_from(input.ramp_ns).unwrap_or(i64::MAX);
-    let own: Vec<Own> = input.threads.iter().filter_map(|thread| Own::of(thread, ramp)).collect();
+    let own: Vec<Own> = input.threads.iter().filter_map(Own::of).collect();
     let first_begin = own.iter().map(|own| own.begin_ns).min();
     let last_end = own.iter().map(|own| own.end_ns).max();
     let mut figures = Figures {
@@ -257,7 +261,7 @@ pub fn compute(input: &FigureInput<'_>) -> Figures {
         own.iter().fold(Payload::default(), |sum, own| sum.plus(own.payload().per(own.time_ns())));
     let span = total.per(elapsed(first_begin, last_end));
     let last_done = total.per(slowest);
-    let first_done = first_done(input, &figures, first_begin);
+    let first_done = first_done(input, &figures, first_begin.max(ramp));
     let shared = shared_window(input, ramp, first_begin, last_end);
     figures.overlap = shared.map(|shared| shared.overlap);
     figures.window = shared.and_then(|shared| shared.snapped(input.ticks));
@@ -285,9 +289,8 @@ struct Own {
 }
 
 impl Own {
-    fn of(thread: &ThreadTimes, ramp_ns: i64) -> Option<Self> {
-        let (first, end_ns) = thread.first_issue_ns.zip(thread.ended_ns)?;
-        let begin_ns = first.max(ramp_ns);
+    fn of(thread: &ThreadTimes) -> Option<Self> {
+        let (begin_ns, end_ns) = thread.begin_ns.zip(thread.ended_ns)?;
         (end_ns >= begin_ns).then_some(Self {
             begin_ns,
             end_ns,

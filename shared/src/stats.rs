@@ -116,6 +116,9 @@ pub struct ThreadReport {
     pub short_transfers: u64,
     /// Issue of its first operation; none if it never issued one.
     pub first_issue_ns: Option<i64>,
+    /// From when on its measured payload counts: its first issue; after a warm-up, the issue of the
+    /// operation that was in flight at its end (all of that operation counts), else that end.
+    pub begin_ns: Option<i64>,
     /// Its last completion, or the return of its fsync; none if nothing completed.
     pub ended_ns: Option<i64>,
     /// Completion after which it could not keep its queue full, or the deadline that cut it off

@@ -94,6 +94,8 @@ pub struct Recorder {
     /// End of the current tick or interval, whichever is first.
     edge: u64,
     last_end: u64,
+    /// Issue of the operation that was in flight at the end of the warm-up, else that end.
+    measured_from: u64,
     /// Operations issued before it are in no latency.
     latency_from: u64,
     measured: bool,
@@ -118,6 +120,7 @@ impl Recorder {
         Self {
             edge: interval_ns.min(TICK_NS),
             last_end: 0,
+            measured_from: ramp_ns,
             latency_from: 0,
             measured: ramp_ns == 0,
             totals: [Totals::default(); 2],
@@ -132,6 +135,12 @@ impl Recorder {
             failures: Failures::default(),
             recent: Recent::default(),
         }
+    }
+
+    /// From when on measured payload counts, for a thread that began before.
+    #[must_use]
+    pub fn measured_from(&self) -> u64 {
+        self.measured_from
     }
 
     /// Counts an operation of `bytes`, issued at `start` and completed at `end`.
@@ -248,6 +257,7 @@ impl Recorder {
             let in_ramp = !self.measured;
             self.enter_interval(end);
             if in_ramp && self.measured && start < self.ramp_ns {
+                self.measured_from = start;
                 self.recent.straddles(start, end, bytes);
             }
         }

@@ -198,6 +198,7 @@ fn thread_report(params: &Params, thread: u32, ops: &[Op]) -> ThreadReport {
         ramp_errors: ramp().filter(failed).count() as u64,
         short_transfers: 0,
         first_issue_ns: own.first_issue_ns,
+        begin_ns: own.begin_ns,
         ended_ns: own.ended_ns,
         busy_end_ns: own.busy_end_ns,
         fsync_ns: None,

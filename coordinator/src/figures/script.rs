@@ -63,8 +63,17 @@ pub(crate) fn times(ops: &[Op], ramp_ns: i64) -> ThreadTimes {
         bytes: measured().filter_map(|op| op.bytes).sum(),
         ops: measured().count() as u64,
         first_issue_ns: ops.iter().map(|op| op.issue_ns).min(),
+        begin_ns: begin(ops, ramp_ns),
         ended_ns: end,
         busy_end_ns: end,
         has_work: true,
     }
+}
+
+/// The first issue; after a warm-up, the issue of what was in flight at its end, else that end.
+fn begin(ops: &[Op], ramp_ns: i64) -> Option<i64> {
+    let first = ops.iter().map(|op| op.issue_ns).min()?;
+    let in_flight = |op: &&Op| op.bytes.is_some() && op.issue_ns < ramp_ns && ramp_ns <= op.done_ns;
+    let counts = ops.iter().find(in_flight).map_or(ramp_ns, |op| op.issue_ns);
+    Some(first.max(counts))
 }

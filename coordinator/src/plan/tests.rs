@@ -33,6 +33,7 @@ fn report(thread: u32, written: Written) -> ThreadReport {
         ramp_errors: 0,
         short_transfers: 0,
         first_issue_ns: None,
+        begin_ns: None,
         ended_ns: None,
         busy_end_ns: None,
         fsync_ns: None,

@@ -533,6 +533,7 @@ fn thread_report(plan: &WorkerPlan, thread: u32, ops: u64) -> ThreadReport {
         ramp_errors: 0,
         short_transfers: 0,
         first_issue_ns: Some(0),
+        begin_ns: Some(0),
         ended_ns: Some(end_ns),
         busy_end_ns: Some(end_ns),
         fsync_ns: None,

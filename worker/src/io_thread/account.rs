@@ -150,6 +150,7 @@ impl Account {
         let ramp = self.recorder.ramp();
         let ended = self.ended();
         let in_first = stuck.filter(|_| self.issued == 0).map(|call| call.start);
+        let first_issue = self.first_issue.or(in_first);
         ThreadReport {
             thread,
             end: match stuck {
@@ -164,7 +165,9 @@ impl Account {
             ramp_ops: ramp.ops,
             ramp_errors: ramp.errors,
             short_transfers: self.short_transfers,
-            first_issue_ns: self.first_issue.or(in_first).map(u64::cast_signed),
+            first_issue_ns: first_issue.map(u64::cast_signed),
+            begin_ns: first_issue
+                .map(|first| first.max(self.recorder.measured_from()).cast_signed()),
             ended_ns: ended.map(u64::cast_signed),
             busy_end_ns: ended
                 .map(|_| self.busy_end.unwrap_or_else(|| self.recorder.last_end()).cast_signed()),

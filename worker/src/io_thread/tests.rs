@@ -85,6 +85,7 @@ fn a_share_is_done_once_and_flushed() {
             ramp_errors: 0,
             short_transfers: 2,
             first_issue_ns: Some(0),
+            begin_ns: Some(0),
             ended_ns: ms(33),
             busy_end_ns: ms(13),
             fsync_ns: Some(20 * MS),

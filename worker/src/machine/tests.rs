@@ -109,6 +109,7 @@ fn thread_report(end: ThreadEnd, written: Written) -> ThreadReport {
         ramp_errors: 0,
         short_transfers: 0,
         first_issue_ns: Some(0),
+        begin_ns: Some(0),
         ended_ns: Some(1),
         busy_end_ns: Some(1),
         fsync_ns: None,

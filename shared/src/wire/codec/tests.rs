@@ -143,6 +143,7 @@ fn thread_report() -> ThreadReport {
         ramp_errors: 6,
         short_transfers: 7,
         first_issue_ns: Some(-8),
+        begin_ns: Some(-8),
         ended_ns: None,
         busy_end_ns: Some(9),
         fsync_ns: None,
