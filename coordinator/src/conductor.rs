@@ -128,6 +128,8 @@ pub struct Conductor {
     effects: VecDeque<Effect>,
     ending: Ending,
     interrupts: u32,
+    /// Threads were given up in an operation.
+    mount_hung: bool,
     /// When the first worker was heard again after all had been silent: our own link was cut, and
     /// the others have their patience from then on.
     link_back_ns: u64,
@@ -149,6 +151,7 @@ impl Conductor {
             effects: VecDeque::new(),
             ending: Ending { exit: Exit::Done, message: None },
             interrupts: 0,
+            mount_hung: false,
             link_back_ns: 0,
             next_beat_ns: now.ns,
             next_burst_ns: now.ns,
@@ -237,6 +240,11 @@ impl Conductor {
         }
     }
 
+    fn what_it_made(&self, index: NodeIndex, why: &str) -> String {
+        let DatasetDir { path, name, .. } = self.dataset(index);
+        format!("{path}/iofleet-{name}, as far as {} made it ({why})", self.nodes[index.at()].name)
+    }
+
     fn any_heard(&self, now_ns: u64) -> bool {
         self.nodes.iter().any(|node| node.lives() && !node.is_silent(now_ns))
     }
@@ -297,7 +305,7 @@ impl Conductor {
             Stage::Points(_) => self.point_refused(index, kind, text),
             Stage::Cleaning { .. } | Stage::Ended => {
                 // It removes nothing then; there is nothing to wait for.
-                let left = vec![format!("what {name} made ({text})")];
+                let left = vec![self.what_it_made(index, text)];
                 self.nodes[index.at()].released = Some(Removal { files: 0, left });
             }
         }
@@ -449,10 +457,17 @@ impl Conductor {
     }
 
     fn clean(&mut self, now_ns: u64) {
-        let within = match self.interrupts {
-            0 => CLEAN_WITHIN_NS,
-            _ => as_ns(REMOVE_WITHIN),
+        let within = if self.interrupts > 0 || self.mount_hung {
+            as_ns(REMOVE_WITHIN)
+        } else {
+            CLEAN_WITHIN_NS
         };
+        if self.mount_hung {
+            let seconds = REMOVE_WITHIN.as_secs();
+            self.warn(format!(
+                "removing files on a mount that did not answer before: given up after {seconds} s"
+            ));
+        }
         let keep = self.config.keep;
         for index in self.indexes() {
             if self.nodes[index.at()].is_held() {
@@ -474,12 +489,13 @@ impl Conductor {
             if node.host.is_none() {
                 continue;
             }
-            let removal = node.released.take().unwrap_or_else(|| {
-                let why = match &node.connection {
-                    Connection::Down(why) => why.clone(),
-                    Connection::Connecting | Connection::Up => "it did not answer".to_owned(),
-                };
-                Removal { files: 0, left: vec![format!("what {} made ({why})", node.name)] }
+            let why = match &node.connection {
+                Connection::Down(why) => why.clone(),
+                Connection::Connecting | Connection::Up => "it did not answer".to_owned(),
+            };
+            let removal = node.released.take().unwrap_or_else(|| Removal {
+                files: 0,
+                left: vec![self.what_it_made(index, &why)],
             });
             removals.push((index, removal));
         }

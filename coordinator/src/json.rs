@@ -5,12 +5,15 @@
 
 use std::{
     fs::{self, File, OpenOptions},
-    io::{self, ErrorKind, Write},
+    io::{self, ErrorKind, Read, Write},
     path::{Path, PathBuf},
     process,
 };
 
 use crate::record::CampaignRecord;
+
+/// A result names its schema within its first bytes.
+const HEAD_BYTES: u64 = 256;
 
 /// Why the document can't be written.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +29,15 @@ pub enum JsonError {
         /// What is there.
         what: &'static str,
     },
+    /// It would replace what is no result: a store, a scenario, a key.
+    #[error(
+        "can't write JSON to {}: the file that is there is no result of iofleet; name another one, \
+         or remove it first", path.display()
+    )]
+    Foreign {
+        /// Where it was to go.
+        path: PathBuf,
+    },
     /// The file system refuses.
     #[error("can't write JSON to {}: {source}", path.display())]
     Io {
@@ -37,12 +49,16 @@ pub enum JsonError {
 }
 
 /// Tries, before anything is measured, whether a document can be written to `path`: its folder must
-/// take a new file, and what has the name now must be a file. Leaves nothing behind.
+/// take a new file, and what has the name now must be an empty file or an earlier result. Leaves
+/// nothing behind.
 ///
 /// # Errors
 /// When it can't.
 pub fn probe(path: &Path) -> Result<(), JsonError> {
     let path = &target(path)?;
+    if !is_ours(path).map_err(|source| JsonError::Io { path: path.clone(), source })? {
+        return Err(JsonError::Foreign { path: path.clone() });
+    }
     let new = new_beside(path);
     let tried = create(&new).and_then(|mut file| file.write_all(b"{}\n"));
     let removed = if tried.is_ok() { fs::remove_file(&new) } else { give_up(&new) };
@@ -97,6 +113,17 @@ fn target(path: &Path) -> Result<PathBuf, JsonError> {
     }
 }
 
+/// Whether what is there, if anything, may be replaced: nothing in it, or a result of ours.
+fn is_ours(path: &Path) -> io::Result<bool> {
+    let mut head = Vec::new();
+    match File::open(path) {
+        Ok(file) => file.take(HEAD_BYTES).read_to_end(&mut head)?,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(true),
+        Err(error) => return Err(error),
+    };
+    Ok(head.is_empty() || String::from_utf8_lossy(&head).contains("iofleet.result/"))
+}
+
 fn new_beside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.{}.new", process::id()))
@@ -135,6 +162,19 @@ mod tests {
     use super::*;
     use crate::record::example;
 
+    #[test]
+    fn what_is_no_result_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("scenario.toml");
+        fs::write(&path, "name = \"x\"\n").unwrap();
+        assert!(matches!(probe(&path), Err(JsonError::Foreign { .. })));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "name = \"x\"\n");
+        fs::write(&path, "").unwrap();
+        probe(&path).unwrap();
+        write(&path, &example::campaign()).unwrap();
+        probe(&path).unwrap();
+    }
+
     fn names(folder: &Path) -> Vec<String> {
         fs::read_dir(folder)
             .unwrap()
@@ -148,9 +188,10 @@ mod tests {
         let path = folder.path().join("result.json");
         probe(&path).unwrap();
         assert!(names(folder.path()).is_empty());
-        fs::write(&path, "old").unwrap();
+        let old = "{ \"schema\": \"iofleet.result/1\" }";
+        fs::write(&path, old).unwrap();
         probe(&path).unwrap();
-        assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+        assert_eq!(fs::read_to_string(&path).unwrap(), old);
         write(&path, &example::campaign()).unwrap();
         assert_eq!(names(folder.path()), ["result.json"]);
         let text = fs::read_to_string(&path).unwrap();

@@ -237,8 +237,7 @@ fn say(record: &CampaignRecord, args: &RunArgs) -> Result<(), Failure> {
     } else {
         format!("\n{}", report::summary(record, args.binary))
     };
-    reporter::print(&text);
-    Ok(())
+    reporter::print(&text)
 }
 
 /// Who holds a worker, as a second coordinator is told.

@@ -16,6 +16,7 @@ use iofleet_shared::{
         ARM_WITHIN, CLOCK_UNCERTAINTY_NS_MAX, GIVE_UP_AFTER, LEASE, SILENT_AFTER, STORE_WITHIN,
         as_ns,
     },
+    stats::ThreadEnd,
     wire::{Command, Delivery, Notice, RefusalKind},
 };
 
@@ -471,6 +472,8 @@ impl Conductor {
         let index = run.id.index;
         for node in run.nodes.values() {
             if let Some(report) = &node.report {
+                self.mount_hung |=
+                    report.threads.iter().any(|thread| thread.end == ThreadEnd::Stuck);
                 self.manifest.record(&node.plan, &report.threads);
             }
         }

@@ -31,6 +31,15 @@ pub fn summary(campaign: &CampaignRecord, binary: bool) -> String {
     texts.join("\n")
 }
 
+/// `4 nodes`, or `3 of 4 nodes` where fewer took part than were to.
+fn took_part(reported: u64, planned: u64, what: &str) -> String {
+    if reported == planned {
+        plural(planned, what)
+    } else {
+        format!("{reported} of {}", plural(planned, what))
+    }
+}
+
 /// The share of the network's stated limit, where one was stated.
 fn limit(point: &PointRecord, binary: bool) -> String {
     let network = &point.network;
@@ -116,7 +125,7 @@ impl Stage<'_> {
             "{}: {up_to}{bandwidth}{spread} at {} on {} ({}){}; {points}.",
             self.name,
             plural(params.threads.into(), "thread"),
-            plural(params.nodes.into(), "node"),
+            took_part(best.point.census.reported.into(), params.nodes.into(), "node"),
             conditions(best),
             limit(best.point, binary),
         )
@@ -174,7 +183,9 @@ fn status(campaign: &CampaignRecord) -> Vec<String> {
     let flawed = points.iter().filter(|point| point.status != PointStatus::Ok).count();
     let sentence = match campaign.campaign.status {
         CampaignStatus::Complete => return Vec::new(),
-        CampaignStatus::Running => format!("Not complete: it still runs, {count} so far"),
+        CampaignStatus::Running => format!(
+            "Not complete: it still runs, or its coordinator died before the end; {count} so far"
+        ),
         CampaignStatus::Partial => format!("Partial: {flawed} of {count} did not come out whole"),
         CampaignStatus::Interrupted => format!("Interrupted after {count}"),
     };

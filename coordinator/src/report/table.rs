@@ -74,7 +74,7 @@ impl Table {
             point.index.to_string(),
             point.stage.clone(),
             params.threads.to_string(),
-            params.nodes.to_string(),
+            of_planned(point.census.reported.into(), params.nodes.into(), point),
         ];
         cells.extend(self.swept.iter().map(|key| {
             let swept = params.swept.iter().find(|swept| swept.key == *key);
@@ -149,6 +149,15 @@ fn word(headline: Headline) -> &'static str {
     }
 }
 
+/// `4`, or `3/4` where fewer took part than were to.
+fn of_planned(reported: u64, planned: u64, point: &PointRecord) -> String {
+    if point.status == PointStatus::Partial && reported != planned {
+        format!("{reported}/{planned}")
+    } else {
+        planned.to_string()
+    }
+}
+
 fn marks(point: &PointRecord) -> String {
     let status = (point.status != PointStatus::Ok).then(|| point.status.word());
     let mut codes: Vec<&str> = status.into_iter().collect();
@@ -170,7 +179,7 @@ point  stage  threads  nodes    block    bandwidth  of          ops/s      p50  
     0  write        1      1  256 KiB   12.50 MB/s  common       47.7  20.1 ms        –  31.0 ms     0 ns
     1  write        4      2  256 KiB   48.00 MB/s  span          183  20.1 ms  29.0 ms  31.0 ms  1.20 ms  not-an-aggregate
     2  write       16      4  256 KiB   95.60 MB/s  common      1,365  20.1 ms  29.0 ms  31.0 ms  1.20 ms
-    3  write       32      4  256 KiB   71.00 MB/s  common      1,084  20.1 ms  29.0 ms  31.0 ms  1.20 ms  partial, errors
+    3  write       32    3/4  256 KiB   71.00 MB/s  common      1,084  20.1 ms  29.0 ms  31.0 ms  1.20 ms  partial, errors
     4  read         1      1  256 KiB            –  –               –        –        –        –        –  failed, sums
     5  read        16      4  256 KiB            –  –               –        –        –        –        –  skipped
 ";

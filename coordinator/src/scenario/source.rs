@@ -43,6 +43,9 @@ impl Source {
             fault(known.map_or_else(|| error.to_string(), |(_, text)| text.to_owned()))
         };
         let mut bytes = Vec::new();
+        if !path.metadata().map_err(failed)?.is_file() && !path.is_dir() {
+            return Err(fault("it is a device, pipe or socket, and no file".to_owned()));
+        }
         let file = File::open(path).map_err(failed)?;
         file.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
         if bytes.len() as u64 > BYTES_MAX {

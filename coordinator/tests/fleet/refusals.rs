@@ -201,6 +201,39 @@ fn what_cannot_be_reached_or_written_is_named() {
     assert_eq!(fs::read_dir(&target).unwrap().count(), 0, "before any I/O");
 }
 
+/// A result takes the place of nothing but a result, and one that can't be shown is a fault.
+#[test]
+fn results_destroy_nothing_and_are_not_lost_silently() {
+    let scratch = Scratch::new();
+    let store = scratch.path("store.sqlite");
+    let arguments = ["run", "--local", "1", "--threads", "1", "--duration", "50 ms"];
+    let run = |json: &str| {
+        iofleet()
+            .args(arguments)
+            .args(["--json", json, "--store"])
+            .arg(&store)
+            .current_dir(scratch.folder("work"))
+            .output()
+            .unwrap()
+    };
+    assert!(run(scratch.path("result.json").to_str().unwrap()).status.success());
+    let before = fs::read(&store).unwrap();
+    let output = run(store.to_str().unwrap());
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    assert!(stderr(&output).contains("no result of iofleet"), "{}", text(&output));
+    assert_eq!(fs::read(&store).unwrap(), before);
+    let full = iofleet()
+        .args(arguments)
+        .args(["--json", "-", "--store"])
+        .arg(&store)
+        .current_dir(scratch.folder("work"))
+        .stdout(fs::OpenOptions::new().write(true).open("/dev/full").unwrap())
+        .output()
+        .unwrap();
+    assert_eq!(full.status.code(), Some(1), "{}", text(&full));
+    assert!(stderr(&full).contains("standard output"), "{}", text(&full));
+}
+
 #[test]
 fn a_full_or_read_only_target_is_refused_before_any_io() {
     let scratch = Scratch::new();

@@ -12,6 +12,7 @@ use iofleet_shared::{clock, ids::NodeIndex, wire::Removal};
 
 use crate::{
     aggregate,
+    cli::Failure,
     events::{Ending, NodeReady, PointOutcome, RunEvent},
     exit::Exit,
     json,
@@ -58,10 +59,11 @@ pub(super) struct Reporter {
     left: Option<String>,
 }
 
-/// Prints to standard output; a closed pipe is no reason to stop measuring.
-pub(super) fn print(text: &str) {
+/// Prints to standard output.
+pub(super) fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
-    let _ = writeln!(out, "{}", text.trim_end_matches('\n')).and_then(|()| out.flush());
+    let printed = writeln!(out, "{}", text.trim_end_matches('\n')).and_then(|()| out.flush());
+    super::super::printed(printed).map(drop)
 }
 
 /// Says something on standard error; with that gone there is nobody to tell.
@@ -137,7 +139,8 @@ impl Reporter {
         let begun = self.outputs.store.begin(&self.record);
         self.check(begun);
         if let Some(table) = &self.table {
-            print(&table.header());
+            let header = table.header();
+            self.show(&header);
         }
     }
 
@@ -156,7 +159,7 @@ impl Reporter {
         if let Some(table) = &self.table {
             let row = table.row(&point);
             self.with_live(Live::clear);
-            print(&row);
+            self.show(&row);
         }
         if let Some(why) = point.why.as_ref().filter(|_| point.status != PointStatus::Ok) {
             let text = format!("point {} {}: {why}", point.index, point.status.word());
@@ -215,6 +218,15 @@ impl Reporter {
             self.exit = self.exit.worse(Exit::Fault);
             let text = iofleet_shared::transport::error_chain(&error);
             self.say(&text);
+        }
+    }
+
+    /// A row that can't be shown is said once; the campaign goes on.
+    fn show(&mut self, text: &str) {
+        if let Err(failure) = print(text) {
+            self.table = None;
+            self.exit = self.exit.worse(failure.exit);
+            self.say(&failure.text);
         }
     }
 
