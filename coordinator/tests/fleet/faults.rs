@@ -8,7 +8,7 @@ use iofleet_shared::clock::monotonic_ns;
 use crate::{
     observer::{Fault, Observer},
     support::{
-        Daemon, Run, Scratch, by_size, finish, host_list, run, skip, start, stderr, text,
+        Daemon, Run, Scratch, by_size, finish, host_list, on, run, skip, start, stderr, text,
         wait_for_points,
     },
 };
@@ -31,22 +31,12 @@ fn a_killed_worker_is_named_and_the_others_figures_stand() {
     let mut daemons: Vec<Daemon> = (0..3).map(|_| Daemon::start(&scratch, &mount, &keys)).collect();
     let running = start(
         &scratch,
-        &[
-            "--workers",
+        &on(
             &host_list(&daemons),
-            "--keys",
-            keys.to_str().unwrap(),
-            "--path",
-            mount.join("t").to_str().unwrap(),
-            "--threads",
-            "3",
-            "--file-size",
-            "1 MiB",
-            "--block",
-            "64 KiB",
-            "--duration",
-            "3 s",
-        ],
+            &keys,
+            &mount.join("t"),
+            &["--threads", "3", "--file-size", "1 MiB", "--block", "64 KiB", "--duration", "3 s"],
+        ),
     );
     assert!(observer.wait_for_arrivals(30), "no I/O");
     daemons[1].kill();
@@ -143,24 +133,23 @@ fn an_operation_that_never_returns_is_given_up() {
     let daemon = Daemon::start(&scratch, &mount, &keys);
     let running = start(
         &scratch,
-        &[
-            "--workers",
+        &on(
             &daemon.address,
-            "--keys",
-            keys.to_str().unwrap(),
-            "--path",
-            mount.join("t").to_str().unwrap(),
-            "--threads",
-            "2",
-            "--file-size",
-            "1 MiB",
-            "--block",
-            "64 KiB",
-            "--duration",
-            "1 s",
-            "--stuck-after",
-            "1 s",
-        ],
+            &keys,
+            &mount.join("t"),
+            &[
+                "--threads",
+                "2",
+                "--file-size",
+                "1 MiB",
+                "--block",
+                "64 KiB",
+                "--duration",
+                "1 s",
+                "--stuck-after",
+                "1 s",
+            ],
+        ),
     );
     // Where operations hang, removal would too.
     wait_for_points(&running.1, 2);
@@ -215,22 +204,12 @@ fn a_stopped_worker_removes_what_it_made() {
     let mut daemon = Daemon::start(&scratch, &mount, &keys);
     let running = start(
         &scratch,
-        &[
-            "--workers",
+        &on(
             &daemon.address,
-            "--keys",
-            keys.to_str().unwrap(),
-            "--path",
-            mount.join("t").to_str().unwrap(),
-            "--threads",
-            "2",
-            "--file-size",
-            "1 MiB",
-            "--block",
-            "64 KiB",
-            "--duration",
-            "1 min",
-        ],
+            &keys,
+            &mount.join("t"),
+            &["--threads", "2", "--file-size", "1 MiB", "--block", "64 KiB", "--duration", "1 min"],
+        ),
     );
     assert!(observer.wait_for_arrivals(50), "no I/O");
     daemon.signal("TERM");

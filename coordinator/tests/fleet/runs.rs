@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     observer::{Arrival, Observer},
-    support::{Daemon, Scratch, by_size, finish, host_list, iofleet, run, skip, start, text},
+    support::{Daemon, Scratch, by_size, finish, host_list, iofleet, on, run, skip, start, text},
 };
 
 /// Files of a dataset that was kept, by name.
@@ -271,24 +271,23 @@ fn starts_as_the_file_system_sees_them() {
         .collect();
     let run = run(
         &scratch,
-        &[
-            "--workers",
+        &on(
             &host_list(&daemons),
-            "--keys",
-            keys.to_str().unwrap(),
-            "--path",
-            mount.join("t").to_str().unwrap(),
-            "--threads",
-            "16",
-            "--file-size",
-            "1 MiB",
-            "--block",
-            "4 KiB",
-            "--duration",
-            "1 s",
-            "--set",
-            "stage.write.op=write",
-        ],
+            &keys,
+            &mount.join("t"),
+            &[
+                "--threads",
+                "16",
+                "--file-size",
+                "1 MiB",
+                "--block",
+                "4 KiB",
+                "--duration",
+                "1 s",
+                "--set",
+                "stage.write.op=write",
+            ],
+        ),
     );
     assert_eq!(run.code(), 0, "{}", text(&run.output));
     let point = &run.points()[0];
@@ -329,22 +328,12 @@ fn bytes_are_the_threads_own_wchar() {
     let daemon = Daemon::start(&scratch, &mount, &keys);
     let running = start(
         &scratch,
-        &[
-            "--workers",
+        &on(
             &daemon.address,
-            "--keys",
-            keys.to_str().unwrap(),
-            "--path",
-            mount.join("t").to_str().unwrap(),
-            "--threads",
-            "4",
-            "--file-size",
-            "1 MiB",
-            "--block",
-            "4 KiB",
-            "--duration",
-            "300 ms",
-        ],
+            &keys,
+            &mount.join("t"),
+            &["--threads", "4", "--file-size", "1 MiB", "--block", "4 KiB", "--duration", "300 ms"],
+        ),
     );
     assert!(observer.wait_for_fsyncs(4), "no fsync");
     let mut written: Vec<u64> = Vec::new();

@@ -2,6 +2,7 @@
 //! command, and their results as JSON.
 
 use std::{
+    ffi::OsStr,
     io::Read,
     os::unix::net::UnixDatagram,
     path::{Path, PathBuf},
@@ -185,8 +186,15 @@ impl Run {
     }
 }
 
+/// Arguments of a run on these workers, with these keys, in this target, and more.
+pub(crate) fn on(workers: &str, keys: &Path, target: &Path, more: &[&str]) -> Vec<String> {
+    let (keys, target) = (keys.to_str().unwrap(), target.to_str().unwrap());
+    let fleet = ["--workers", workers, "--keys", keys, "--path", target];
+    fleet.iter().chain(more).map(|argument| (*argument).to_owned()).collect()
+}
+
 /// Starts `iofleet run` with these arguments.
-pub(crate) fn start(scratch: &Scratch, arguments: &[&str]) -> (Child, PathBuf) {
+pub(crate) fn start(scratch: &Scratch, arguments: &[impl AsRef<OsStr>]) -> (Child, PathBuf) {
     let json = scratch.path(&format!("result-{}.json", fastrand()));
     let child = iofleet()
         .arg("run")
@@ -215,7 +223,7 @@ pub(crate) fn finish((child, json): (Child, PathBuf)) -> Run {
     Run { output, json }
 }
 
-pub(crate) fn run(scratch: &Scratch, arguments: &[&str]) -> Run {
+pub(crate) fn run(scratch: &Scratch, arguments: &[impl AsRef<OsStr>]) -> Run {
     finish(start(scratch, arguments))
 }
 
