@@ -64,6 +64,15 @@ pub enum StoreError {
         /// The newest known here.
         known: i64,
     },
+    /// Another process writes to it, for longer than we wait.
+    #[error(
+        "the results store {} is locked by another process: try again when that has ended, or \
+         name another one with --store", path.display()
+    )]
+    Locked {
+        /// The store.
+        path: PathBuf,
+    },
     /// SQLite can't do something.
     #[error("can't {what} the results store {}: {source}", path.display())]
     Sql {
@@ -359,6 +368,9 @@ impl Store {
     }
 
     fn failed(&self, what: &'static str, source: rusqlite::Error) -> StoreError {
+        if source.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) {
+            return StoreError::Locked { path: self.path.clone() };
+        }
         StoreError::Sql { path: self.path.clone(), what, source }
     }
 }

@@ -63,6 +63,7 @@ pub(super) fn store_failure(error: &StoreError) -> Failure {
         | StoreError::Folder { .. }
         | StoreError::NoFolder { .. }
         | StoreError::Newer { .. }
+        | StoreError::Locked { .. }
         | StoreError::Sql { .. }
         | StoreError::Document { .. }
         | StoreError::Blob { .. } => Exit::Fault,

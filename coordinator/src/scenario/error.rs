@@ -81,7 +81,16 @@ pub(super) struct Problem {
     source: Option<Arc<NamedSource<String>>>,
 }
 
+/// Longest line of a file that is shown around a fault.
+const LINE_SHOWN_MAX: usize = 400;
+
 impl Problem {
+    /// The text names file and line; around it the source is shown where people can read it.
+    fn shows_source(&self) -> bool {
+        let short = |text: &String| text.lines().all(|line| line.len() <= LINE_SHOWN_MAX);
+        !self.labels.is_empty() && self.source.as_deref().is_some_and(|file| short(file.inner()))
+    }
+
     /// A fault that stands at no place: something is missing.
     pub(super) fn new(text: impl Into<String>) -> Self {
         Self {
@@ -158,14 +167,14 @@ impl Diagnostic for Problem {
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {
-        if self.labels.is_empty() {
+        if !self.shows_source() {
             return None;
         }
         self.source.as_deref().map(|source| source as &dyn SourceCode)
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        if self.labels.is_empty() {
+        if !self.shows_source() {
             return None;
         }
         Some(Box::new(

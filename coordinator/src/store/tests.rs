@@ -241,3 +241,15 @@ proptest! {
         prop_assert_eq!(store.load("last").unwrap(), record);
     }
 }
+
+/// Another process that writes for longer than we wait is named as what stands in the way.
+#[test]
+fn a_locked_store_is_told_from_a_broken_one() {
+    let (_folder, store) = open();
+    let busy = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
+    let error = store.failed("write to", rusqlite::Error::SqliteFailure(busy, None));
+    assert!(error.to_string().contains("locked by another process"), "{error}");
+    let broken = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
+    let error = store.failed("read", rusqlite::Error::SqliteFailure(broken, None));
+    assert!(matches!(error, StoreError::Sql { .. }), "{error}");
+}

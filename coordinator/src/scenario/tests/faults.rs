@@ -371,3 +371,17 @@ const ARGUMENTS: &[(&str, &str)] = &[
     ),
     ("--direct yes", "--direct yes: `yes` is not true or false"),
 ];
+
+/// A line that nobody can read is named and not shown.
+#[test]
+fn an_endless_line_is_not_shown() {
+    let shown = |text: &str| {
+        let source = Source { name: "s.toml".to_owned(), text: text.to_owned() };
+        let context = Context { local: true, workers_flag: None };
+        let error = load(&source, &[], &context).unwrap_err();
+        format!("{:?}", miette::Report::new(error))
+    };
+    let endless = shown(&format!("x = {}", "[".repeat(10_000)));
+    assert!(endless.contains("s.toml:1") && endless.len() < 1_000, "{endless}");
+    assert!(shown("[workload]\nblok = 1\n").contains("blok = 1"));
+}
