@@ -92,10 +92,12 @@ impl Failure {
     }
 }
 
-/// The folder with the coordinator's keys: as told, else `~/.config/iofleet/keys`.
+/// The folder with the coordinator's keys: as told, else as `IOFLEET_KEYS` says, else
+/// `~/.config/iofleet/keys`. (A variable that clap reads would conflict with `--local`.)
 fn keys_dir(told: Option<&PathBuf>) -> Result<PathBuf, Failure> {
-    if let Some(dir) = told {
-        return Ok(dir.clone());
+    let said = std::env::var_os("IOFLEET_KEYS").filter(|dir| !dir.is_empty());
+    if let Some(dir) = told.cloned().or_else(|| said.map(PathBuf::from)) {
+        return Ok(dir);
     }
     etcetera::choose_base_strategy()
         .map(|strategy| strategy.config_dir().join("iofleet/keys"))

@@ -20,14 +20,15 @@ use crate::{
 pub enum KeysCommand {
     /// Make the authority, coordinator and worker keys of a new fleet.
     Init {
-        /// Directory for the six files; it is made if need be, and files are never overwritten.
-        #[arg(long = "keys", value_name = "DIR", env = "IOFLEET_KEYS")]
+        /// Directory for the six files; it is made if need be, and files are never overwritten
+        /// [env: IOFLEET_KEYS] [default: ~/.config/iofleet/keys]
+        #[arg(long = "keys", value_name = "DIR")]
         dir: Option<PathBuf>,
     },
     /// Show the certificates of a directory, and whether they can be used.
     Show {
-        /// Directory with the files.
-        #[arg(long = "keys", value_name = "DIR", env = "IOFLEET_KEYS")]
+        /// Directory with the files [env: IOFLEET_KEYS] [default: ~/.config/iofleet/keys]
+        #[arg(long = "keys", value_name = "DIR")]
         dir: Option<PathBuf>,
     },
 }

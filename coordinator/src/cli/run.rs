@@ -55,8 +55,8 @@ pub struct RunArgs {
     /// Start a fleet of N workers inside this command instead.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=LOCAL_MAX))]
     pub local: Option<u32>,
-    /// Folder with the coordinator's keys [default: ~/.config/iofleet/keys]
-    #[arg(long, value_name = "DIR", env = "IOFLEET_KEYS")]
+    /// Folder with the coordinator's keys [env: IOFLEET_KEYS] [default: ~/.config/iofleet/keys]
+    #[arg(long, value_name = "DIR", conflicts_with = "local")]
     pub keys: Option<PathBuf>,
     /// Write the record as JSON, anew after each point; `-`: to standard output, alone.
     #[arg(long, value_name = "FILE")]

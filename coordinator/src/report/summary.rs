@@ -190,6 +190,8 @@ fn status(campaign: &CampaignRecord) -> Vec<String> {
         CampaignStatus::Interrupted => format!("Interrupted after {count}"),
     };
     let message = campaign.campaign.message.as_deref().map(|text| text.trim_end_matches('.'));
+    // The sentence says so already.
+    let message = message.filter(|text| *text != "interrupted");
     let message = message.map_or_else(String::new, |text| format!(": {text}"));
     let mut lines = vec![format!("{sentence}{message}.")];
     lines.extend(trouble::reasons(points));

@@ -234,7 +234,8 @@ impl Reporter {
         let point = self.plan.points.get(index as usize);
         let stage = point.map_or("", |point| point.spec.stage.as_str());
         let threads = point.map_or(0, |point| point.threads);
-        format!("point {} of {}: {stage}, {threads} threads", index + 1, self.plan.points.len())
+        let points = self.plan.points.len();
+        format!("point {index} ({} of {points}): {stage}, {threads} threads", index + 1)
     }
 
     fn say(&mut self, text: &str) {
