@@ -3,9 +3,9 @@
 //!
 //! Modules from the top floor down; each uses only what stands below it:
 //! `cli` (one file a command) · `campaign` (conducts the points: select and effects), `live` ·
-//! `store`, `json`, `report` · `conductor` (pure: event in, effects out), `plan`, `aggregate` · `events`
-//! (what happens in a run, as values), `record` (the immutable record of a point) · `scenario`,
-//! `figures` (every formula, pure), `peer` (thin QUIC task), `barrier` (offsets and the start
+//! `peer` (thin QUIC task) · `store`, `json`, `report` · `conductor` (pure: event in, effects out),
+//! `plan`, `aggregate` · `events` (what happens in a run, as values), `record` (the immutable record
+//! of a point) · `scenario`, `figures` (every formula, pure), `barrier` (offsets and the start
 //! instant), `local`, `keys` · `exit`.
 
 pub mod aggregate;

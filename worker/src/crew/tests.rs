@@ -1,3 +1,5 @@
+//! Whole crews: armed, started at one instant, ended, stopped, given up.
+
 use std::{
     fs,
     os::unix::fs::FileExt,

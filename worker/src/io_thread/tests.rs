@@ -1,3 +1,5 @@
+//! The loop of one I/O thread, on a scripted engine and a scripted clock.
+
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use iofleet_shared::{

@@ -1,3 +1,5 @@
+//! The three accounts against answers worked out by hand, and against each other.
+
 use proptest::prelude::*;
 
 use super::*;
