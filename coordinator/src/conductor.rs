@@ -435,7 +435,9 @@ impl Conductor {
             self.fleet_ready(now);
         } else {
             self.ending.exit = self.ending.exit.worse(Exit::Fleet);
-            let refused = std::mem::take(refused);
+            let mut refused = std::mem::take(refused);
+            // In host-list order, whoever answered first.
+            refused.sort_by_key(|(name, _)| self.nodes.iter().position(|node| node.name == *name));
             self.ending.message =
                 Some(format!("the fleet is not ready\n{}", words::group(&refused)));
             self.clean(now.ns);
