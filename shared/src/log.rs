@@ -31,15 +31,19 @@ pub enum LogError {
 pub fn init(filter: &str) -> Result<(), LogError> {
     let parsed = parse(filter)?;
     let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    tracing_subscriber::fmt()
+    let log = tracing_subscriber::fmt()
         .compact()
         .with_env_filter(parsed)
         .with_writer(std::io::stderr)
         .with_ansi(colours)
-        .with_target(false)
-        .finish()
-        .try_init()
-        .map_err(|_| LogError::Twice)
+        .with_target(false);
+    // The journal stamps each line itself.
+    let set = if std::env::var_os("JOURNAL_STREAM").is_some() {
+        log.without_time().finish().try_init()
+    } else {
+        log.finish().try_init()
+    };
+    set.map_err(|_| LogError::Twice)
 }
 
 fn parse(filter: &str) -> Result<EnvFilter, LogError> {
