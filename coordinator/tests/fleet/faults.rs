@@ -17,6 +17,11 @@ fn interrupt(pid: u32) {
     assert!(Command::new("kill").args(["-s", "INT", &pid.to_string()]).status().unwrap().success());
 }
 
+/// Blocks of 64 KiB for so long on files of 1 MiB.
+fn load(threads: &'static str, duration: &'static str) -> [&'static str; 8] {
+    ["--threads", threads, "--file-size", "1 MiB", "--block", "64 KiB", "--duration", duration]
+}
+
 fn assert_empty(dir: &Path) {
     let left: Vec<_> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert!(left.is_empty(), "left on the target: {left:?}");
@@ -29,15 +34,8 @@ fn a_killed_worker_is_named_and_the_others_figures_stand() {
     let Ok(observer) = Observer::mount(&mount) else { return skip("no FUSE here") };
     let keys = scratch.keys("keys");
     let mut daemons: Vec<Daemon> = (0..3).map(|_| Daemon::start(&scratch, &mount, &keys)).collect();
-    let running = start(
-        &scratch,
-        &on(
-            &host_list(&daemons),
-            &keys,
-            &mount.join("t"),
-            &["--threads", "3", "--file-size", "1 MiB", "--block", "64 KiB", "--duration", "3 s"],
-        ),
-    );
+    let running =
+        start(&scratch, &on(&host_list(&daemons), &keys, &mount.join("t"), &load("3", "3 s")));
     assert!(observer.wait_for_arrivals(30), "no I/O");
     daemons[1].kill();
     let Run { output, json } = finish(running);
@@ -202,15 +200,8 @@ fn a_stopped_worker_removes_what_it_made() {
     let Ok(observer) = Observer::mount(&mount) else { return skip("no FUSE here") };
     let keys = scratch.keys("keys");
     let mut daemon = Daemon::start(&scratch, &mount, &keys);
-    let running = start(
-        &scratch,
-        &on(
-            &daemon.address,
-            &keys,
-            &mount.join("t"),
-            &["--threads", "2", "--file-size", "1 MiB", "--block", "64 KiB", "--duration", "1 min"],
-        ),
-    );
+    let running =
+        start(&scratch, &on(&daemon.address, &keys, &mount.join("t"), &load("2", "1 min")));
     assert!(observer.wait_for_arrivals(50), "no I/O");
     daemon.signal("TERM");
     assert!(daemon.child.wait().unwrap().success());
