@@ -114,6 +114,28 @@ pub enum Headline {
     Span,
 }
 
+impl Headline {
+    /// As in JSON and in tables.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Common => "common",
+            Self::Span => "span",
+        }
+    }
+}
+
+impl Five {
+    /// The one that stands for the point.
+    #[must_use]
+    pub fn of(&self, headline: Headline) -> Option<f64> {
+        match headline {
+            Headline::Common => self.common,
+            Headline::Span => self.span,
+        }
+    }
+}
+
 /// The time in which every thread with work was busy, snapped inwards to ticks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Window {

@@ -84,6 +84,19 @@ pub enum CampaignStatus {
     Interrupted,
 }
 
+impl CampaignStatus {
+    /// As in JSON.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Complete => "complete",
+            Self::Partial => "partial",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
 /// A worker and its machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -527,6 +540,18 @@ pub enum IntervalPhase {
     Drain,
 }
 
+impl IntervalPhase {
+    /// As in JSON.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Ramp => "ramp",
+            Self::Measure => "measure",
+            Self::Drain => "drain",
+        }
+    }
+}
+
 /// The fleet in one interval: operations whole in the interval in which they completed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -559,6 +584,8 @@ pub struct Repetition {
     pub stage: String,
     /// Indexes of its points.
     pub points: Vec<u32>,
+    /// The figure that the statistics are of: `span` where the points' headlines differ.
+    pub headline: Headline,
     /// Mean, bytes per second.
     pub mean: f64,
     /// Standard deviation (n - 1).

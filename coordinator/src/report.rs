@@ -32,10 +32,7 @@ fn headline(point: &PointRecord) -> Option<Headline> {
 
 /// The headline's part of five figures.
 fn headline_of(point: &PointRecord, five: &Five) -> Option<f64> {
-    match headline(point)? {
-        Headline::Common => five.common,
-        Headline::Span => five.span,
-    }
+    five.of(headline(point)?)
 }
 
 fn or_nothing(text: Option<String>) -> String {

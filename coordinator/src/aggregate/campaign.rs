@@ -102,13 +102,14 @@ pub fn repetitions(points: &[PointRecord]) -> Vec<Repetition> {
         let group = &groups[&key];
         // Two different figures have no mean; `span` is there for each.
         let common = group.iter().all(|point| point.headline == Some(Headline::Common));
-        let five = group.iter().map(|point| &point.bandwidth);
+        let headline = if common { Headline::Common } else { Headline::Span };
         let values: Vec<f64> =
-            five.filter_map(|five| if common { five.common } else { five.span }).collect();
-        let figures::Repetition { mean, stddev, ci95, .. } = figures::repetition(&values)?;
+            group.iter().filter_map(|point| point.bandwidth.of(headline)).collect();
+        let figures::Repetition { mean, stddev, ci95 } = figures::repetition(&values)?;
         Some(Repetition {
             stage: key.1.to_owned(),
             points: group.iter().map(|point| point.index).collect(),
+            headline,
             mean,
             stddev: stddev?,
             ci95: ci95?,

@@ -520,6 +520,7 @@ fn repetitions_by_hand() {
     // Where the headlines differ, `span` is compared.
     let mixed = repetitions(&repeated(&[(0, Common, 50.0, 3.0), (1, Span, 60.0, 5.0)]));
     assert_eq!((mixed[0].mean, mixed[0].stddev), (4.0, 2_f64.sqrt()));
+    assert_eq!((one.headline, mixed[0].headline), (Common, Span));
 }
 
 #[test]

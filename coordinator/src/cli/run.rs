@@ -70,6 +70,13 @@ pub struct RunArgs {
     pub workload: WorkloadArgs,
 }
 
+impl RunArgs {
+    /// JSON goes to standard output, and nothing else does.
+    fn json_alone(&self) -> bool {
+        self.json.as_deref() == Some(Path::new("-"))
+    }
+}
+
 /// Runs it.
 ///
 /// # Errors
@@ -174,7 +181,7 @@ fn local_root(path: &str) -> PathBuf {
 
 fn outputs(args: &RunArgs) -> Result<Outputs, Failure> {
     let fault = |error: &dyn std::error::Error| Failure::new(Exit::Fault, error);
-    let json_alone = args.json.as_deref() == Some(Path::new("-"));
+    let json_alone = args.json_alone();
     let json = args.json.clone().filter(|_| !json_alone);
     if let Some(path) = &json {
         json::probe(path).map_err(|error| fault(&error))?;
@@ -229,7 +236,7 @@ fn conduct(
 
 /// The sentences after the table, or the JSON alone.
 fn say(record: &CampaignRecord, args: &RunArgs) -> Result<(), Failure> {
-    let alone = args.json.as_deref() == Some(Path::new("-"));
+    let alone = args.json_alone();
     let text = if alone {
         json::to_string(record).map_err(|error| Failure::new(Exit::Fault, &error))?
     } else if record.points.is_empty() {

@@ -299,16 +299,18 @@ impl Conductor {
             run.step = Step::Clocks { by_ns: now.ns.saturating_add(CLOCKS_WITHIN_NS) };
             self.advance_clocks(now.ns.saturating_add(CLOCKS_WITHIN_NS), now);
         } else if now.ns >= by_ns {
-            let late: Vec<(String, String)> = run
-                .nodes
-                .iter()
-                .filter(|(_, node)| node.answer != Answer::Armed)
-                .map(|(index, _)| {
-                    (self.nodes[index.at()].name.clone(), "was not armed in time".to_owned())
-                })
-                .collect();
-            self.take_back(words::group(&late), false);
+            let late = self.late(Answer::Armed, "was not armed in time");
+            self.take_back(late, false);
         }
+    }
+
+    /// Who has not given this answer, with what that means.
+    fn late(&self, wanted: Answer, text: &str) -> String {
+        let Stage::Points(run) = &self.stage else { return String::new() };
+        let late = run.nodes.iter().filter(|(_, node)| node.answer != wanted);
+        let named: Vec<(String, String)> =
+            late.map(|(index, _)| (self.nodes[index.at()].name.clone(), text.to_owned())).collect();
+        words::group(&named)
     }
 
     fn advance_clocks(&mut self, by_ns: u64, now: Now) {
@@ -368,18 +370,8 @@ impl Conductor {
             }
             self.emit(RunEvent::PointStarted { index: point.index });
         } else if now.ns >= commit_by_ns {
-            let late: Vec<(String, String)> = run
-                .nodes
-                .iter()
-                .filter(|(_, node)| node.answer != Answer::Ready)
-                .map(|(index, _)| {
-                    (
-                        self.nodes[index.at()].name.clone(),
-                        "was not ready in time for the start".to_owned(),
-                    )
-                })
-                .collect();
-            self.take_back(words::group(&late), true);
+            let late = self.late(Answer::Ready, "was not ready in time for the start");
+            self.take_back(late, true);
         }
     }
 

@@ -1,7 +1,5 @@
 //! What repeated points say together: mean, standard deviation, confidence.
 
-use serde::{Deserialize, Serialize};
-
 /// Student's t, 97.5 % quantile, for 1 to 30 degrees of freedom.
 const T_975: [f64; 30] = [
     12.706_204_736_432_1,
@@ -39,11 +37,8 @@ const T_975: [f64; 30] = [
 const Z_975: f64 = 1.959_963_984_540_05;
 
 /// Statistics over the repetitions of one measured combination.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Repetition {
-    /// Values.
-    pub n: u64,
     /// Their mean.
     pub mean: f64,
     /// Their standard deviation, with n − 1; none for a single value.
@@ -51,10 +46,6 @@ pub struct Repetition {
     /// Half of the width of the mean's 95 % confidence interval (Student t): mean ± this. None for
     /// a single value.
     pub ci95: Option<f64>,
-    /// The least.
-    pub min: f64,
-    /// The greatest.
-    pub max: f64,
 }
 
 /// Statistics of values; none where there are none.
@@ -68,12 +59,9 @@ pub fn repetition(values: &[f64]) -> Option<Repetition> {
     let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
     let stddev = (values.len() > 1).then(|| (squares / (count - 1.0)).sqrt());
     Some(Repetition {
-        n: values.len() as u64,
         mean,
         stddev,
         ci95: stddev.map(|stddev| t_975(values.len() - 1) * stddev / count.sqrt()),
-        min: values.iter().copied().fold(f64::INFINITY, f64::min),
-        max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
     })
 }
 
@@ -99,7 +87,7 @@ mod tests {
     fn five_values_by_hand() {
         // Mean 12, squares 16 + 4 + 0 + 4 + 16 = 40, stddev √10, t(4) = 2.776445.
         let five = repetition(&[8.0, 10.0, 12.0, 14.0, 16.0]).unwrap();
-        assert_eq!((five.n, five.mean, five.min, five.max), (5, 12.0, 8.0, 16.0));
+        assert_eq!(five.mean, 12.0);
         assert!((five.stddev.unwrap() - 10_f64.sqrt()).abs() < 1e-12);
         assert!((five.ci95.unwrap() - 2.776_445_105 * 2_f64.sqrt()).abs() < 1e-8);
     }
@@ -107,7 +95,7 @@ mod tests {
     #[test]
     fn a_single_value_has_no_spread_and_none_has_nothing() {
         let one = repetition(&[7.0]).unwrap();
-        assert_eq!((one.n, one.mean, one.stddev, one.ci95), (1, 7.0, None, None));
+        assert_eq!((one.mean, one.stddev, one.ci95), (7.0, None, None));
         assert_eq!(repetition(&[]), None);
     }
 

@@ -24,6 +24,7 @@ pub(crate) fn campaign() -> CampaignRecord {
         repetitions: vec![Repetition {
             stage: "write".to_owned(),
             points: vec![0],
+            headline: Headline::Common,
             mean: 1.5e9,
             stddev: 0.1,
             ci95: 0.25,

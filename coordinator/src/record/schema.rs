@@ -4,7 +4,10 @@ use std::{fs, path::PathBuf};
 
 use serde_json::{Value, json};
 
-use super::{CampaignRecord, PointRecord, SCHEMA, example};
+use super::{
+    CampaignRecord, CampaignStatus, Headline, IntervalPhase, PointRecord, PointStatus, SCHEMA,
+    example,
+};
 
 fn schema() -> Value {
     let mut schema = serde_json::to_value(schemars::schema_for!(CampaignRecord)).unwrap();
@@ -119,4 +122,24 @@ fn integers_stay_integers() {
     let mut document = serde_json::to_value(example::campaign()).unwrap();
     document["points"][0]["bytes"] = json!(1.5);
     assert!(!validator.is_valid(&document));
+}
+
+/// Tables and the store use the words of the document.
+#[test]
+fn words_are_those_of_the_document() {
+    let same = |word: &str, value: Value| assert_eq!(json!(word), value);
+    use CampaignStatus::{Complete, Interrupted, Running};
+    for status in [Running, Complete, CampaignStatus::Partial, Interrupted] {
+        same(status.word(), json!(status));
+    }
+    for phase in [IntervalPhase::Ramp, IntervalPhase::Measure, IntervalPhase::Drain] {
+        same(phase.word(), json!(phase));
+    }
+    for headline in [Headline::Common, Headline::Span] {
+        same(headline.word(), json!(headline));
+    }
+    use PointStatus::{Failed, Ok, Partial, Skipped};
+    for status in [Ok, Partial, Failed, Skipped] {
+        same(status.word(), json!(status));
+    }
 }

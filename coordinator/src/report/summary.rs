@@ -154,7 +154,7 @@ fn conditions(best: &Best<'_>) -> String {
         let count = repetition.points.len();
         parts.push(format!("mean of {count} repetitions with its 95 % confidence interval"));
     }
-    match headline(best.point) {
+    match best.repetition.map(|repetition| repetition.headline).or_else(|| headline(best.point)) {
         Some(Headline::Common) => parts.push("common window".to_owned()),
         Some(Headline::Span) => parts.push("span from first begin to last end".to_owned()),
         None => {}

@@ -3,7 +3,7 @@
 use iofleet_shared::units;
 
 use super::{duration, headline, headline_of, or_nothing, rate, trusted};
-use crate::record::{CampaignRecord, Headline, PointRecord, PointStatus};
+use crate::record::{CampaignRecord, PointRecord, PointStatus};
 
 /// Swept keys that have a column of their own under the same name in every table.
 const ALWAYS_SHOWN: [&str; 1] = ["threads"];
@@ -84,7 +84,7 @@ impl Table {
         let ops = headline_of(point, &point.iops).map(units::format_ops);
         cells.extend([
             rate(headline_of(point, &point.bandwidth), self.binary),
-            or_nothing(headline(point).map(|headline| word(headline).to_owned())),
+            or_nothing(headline(point).map(|headline| headline.word().to_owned())),
             or_nothing(ops.map(|ops| ops.trim_end_matches(" ops/s").to_owned())),
             duration(service.and_then(|latency| latency.p50)),
             duration(service.and_then(|latency| latency.p99)),
@@ -140,13 +140,6 @@ pub fn table(campaign: &CampaignRecord, binary: bool) -> String {
         text.push('\n');
     }
     text
-}
-
-fn word(headline: Headline) -> &'static str {
-    match headline {
-        Headline::Common => "common",
-        Headline::Span => "span",
-    }
 }
 
 /// `4`, or `3/4` where fewer took part than were to.

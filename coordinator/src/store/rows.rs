@@ -10,9 +10,7 @@ use serde::{
 };
 
 use super::{CampaignLine, blob};
-use crate::record::{
-    CampaignRecord, CampaignStatus, Headline, Interval, IntervalPhase, PointRecord,
-};
+use crate::record::{CampaignRecord, Interval, IntervalPhase, PointRecord};
 
 /// Stores a campaign that is not there yet.
 pub(super) fn insert_campaign(
@@ -29,7 +27,7 @@ pub(super) fn insert_campaign(
             campaign.scenario_id,
             campaign.started,
             campaign.ended,
-            status_word(campaign.status),
+            campaign.status.word(),
             record.schema,
             campaign_document(record)?,
         ],
@@ -45,12 +43,7 @@ pub(super) fn update_campaign(
     let campaign = &record.campaign;
     let changed = transaction.execute(
         "UPDATE campaigns SET ended = ?2, status = ?3, document = ?4 WHERE id = ?1",
-        params![
-            campaign.id,
-            campaign.ended,
-            status_word(campaign.status),
-            campaign_document(record)?
-        ],
+        params![campaign.id, campaign.ended, campaign.status.word(), campaign_document(record)?],
     )?;
     Ok(changed == 1)
 }
@@ -87,7 +80,7 @@ pub(super) fn put_point(
             point.params.nodes,
             point.repeat,
             point.status.word(),
-            headline(point),
+            point.headline.and_then(|headline| point.bandwidth.of(headline)),
             json(&PointRecord { intervals: Vec::new(), ..point.clone() })?,
         ])?;
     transaction.execute(
@@ -107,7 +100,7 @@ pub(super) fn put_point(
             k,
             start_s,
             seconds,
-            phase_word(*phase),
+            phase.word(),
             signed(*bytes)?,
             signed(*ops)?,
             signed(*errors)?,
@@ -269,14 +262,6 @@ fn campaign_document(record: &CampaignRecord) -> rusqlite::Result<String> {
     })
 }
 
-/// The figure that stands for a point, bytes per second.
-fn headline(point: &PointRecord) -> Option<f64> {
-    match point.headline? {
-        Headline::Common => point.bandwidth.common,
-        Headline::Span => point.bandwidth.span,
-    }
-}
-
 fn json(value: &impl serde::Serialize) -> rusqlite::Result<String> {
     serde_json::to_string(value)
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
@@ -285,21 +270,4 @@ fn json(value: &impl serde::Serialize) -> rusqlite::Result<String> {
 /// SQLite's integers are signed.
 fn signed(count: u64) -> rusqlite::Result<i64> {
     i64::try_from(count).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
-}
-
-fn status_word(status: CampaignStatus) -> &'static str {
-    match status {
-        CampaignStatus::Running => "running",
-        CampaignStatus::Complete => "complete",
-        CampaignStatus::Partial => "partial",
-        CampaignStatus::Interrupted => "interrupted",
-    }
-}
-
-fn phase_word(phase: IntervalPhase) -> &'static str {
-    match phase {
-        IntervalPhase::Ramp => "ramp",
-        IntervalPhase::Measure => "measure",
-        IntervalPhase::Drain => "drain",
-    }
 }

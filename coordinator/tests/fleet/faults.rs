@@ -99,20 +99,8 @@ fn errors_are_counted_and_the_rest_goes_on() {
     observer.set_fault(Some(Fault::FailOne { after_bytes: 1 << 20, errno: libc::EIO }));
     let run = run(
         &scratch,
-        &[
-            "--local",
-            "1",
-            "--path",
-            mount.join("t").to_str().unwrap(),
-            "--threads",
-            "2",
-            "--file-size",
-            "1 MiB",
-            "--block",
-            "64 KiB",
-            "--duration",
-            "500 ms",
-        ],
+        &[&["--local", "1", "--path", mount.join("t").to_str().unwrap()], &load("2", "500 ms")[..]]
+            .concat(),
     );
     assert_eq!(run.code(), 6, "{}", text(&run.output));
     let write = &run.points()[0];
@@ -168,20 +156,8 @@ fn an_interrupt_stores_what_there_is_and_cleans_up() {
     let Ok(observer) = Observer::mount(&mount) else { return skip("no FUSE here") };
     let running = start(
         &scratch,
-        &[
-            "--local",
-            "2",
-            "--path",
-            mount.join("t").to_str().unwrap(),
-            "--threads",
-            "2",
-            "--file-size",
-            "1 MiB",
-            "--block",
-            "64 KiB",
-            "--duration",
-            "1 min",
-        ],
+        &[&["--local", "2", "--path", mount.join("t").to_str().unwrap()], &load("2", "1 min")[..]]
+            .concat(),
     );
     assert!(observer.wait_for_arrivals(50), "no I/O");
     interrupt(running.0.id());

@@ -51,6 +51,7 @@ fn repetitions_show_their_mean_and_its_interval() {
     campaign.repetitions.push(Repetition {
         stage: "write".to_owned(),
         points: vec![0, 1, 2],
+        headline: Headline::Common,
         mean: 96.07e6,
         stddev: 0.81e6,
         ci95: 2.01e6,
