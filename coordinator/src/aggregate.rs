@@ -6,7 +6,7 @@
 
 use iofleet_shared::{
     ids::NodeIndex,
-    stats::{ErrorCount, PointReport, ThreadEnd, ThreadReport, Tick},
+    stats::{ErrorCount, Latency, PointReport, ThreadEnd, ThreadReport, Tick},
     work::OpKind,
 };
 
@@ -54,14 +54,14 @@ struct Point<'a> {
     headline: Option<Headline>,
 }
 
-/// The record of a point that took place, or was to.
+/// The record of a point that took place, or was to, and its latencies as the store keeps them.
 #[must_use]
 pub fn assemble(
     plan: &PointPlan,
     fleet: &FleetConfig,
     nodes: &[NodeReady],
     outcome: &PointOutcome,
-) -> PointRecord {
+) -> (PointRecord, Latency) {
     let nodes_of_point = outcome.nodes.iter();
     let reports: Vec<Report<'_>> =
         nodes_of_point.filter_map(|(index, node)| Some((*index, node, report_of(node)?))).collect();
@@ -82,13 +82,14 @@ pub fn assemble(
     let headline = headline(&figures, durability);
     let steady = steady_of(plan, &figures, &input);
     let point = Point { plan, nodes, outcome, reports, ticks, figures, headline };
-    let mut record = point.record();
+    let latency = latency_of(plan, outcome);
+    let mut record = point.record(&latency);
     record.network = network(fleet, plan, figures.bandwidth.common);
     record.steady = steady;
     let flaws = sums::flaws(&point, &record);
     record.marks = marks::of(&point, &record, durability, flaws.as_deref());
     (record.status, record.why) = point.status(flaws.as_deref());
-    record
+    (record, latency)
 }
 
 /// The record of a point that was not begun.
@@ -115,7 +116,7 @@ pub fn skipped(plan: &PointPlan, why: &str) -> PointRecord {
         status: PointStatus::Skipped,
         why: Some(why.to_owned()),
         t0: None,
-        ..point.record()
+        ..point.record(&Latency::default())
     }
 }
 
@@ -129,10 +130,9 @@ pub fn exit_of(point: &PointRecord) -> Exit {
     }
 }
 
-/// The latencies of a point, merged over nodes and measured intervals: what the store keeps whole.
-#[must_use]
-pub fn latency_of(plan: &PointPlan, outcome: &PointOutcome) -> iofleet_shared::stats::Latency {
-    let mut merged = iofleet_shared::stats::Latency::default();
+/// The latencies of a point, merged over nodes and measured intervals.
+fn latency_of(plan: &PointPlan, outcome: &PointOutcome) -> Latency {
+    let mut merged = Latency::default();
     let reported = outcome.nodes.values().filter(|node| report_of(node).is_some());
     for interval in reported.flat_map(|node| &node.intervals) {
         if phase_of(plan, interval.k) != IntervalPhase::Ramp {
@@ -147,14 +147,13 @@ impl<'a> Point<'a> {
         self.reports.iter().flat_map(|(_, _, report)| &report.threads)
     }
 
-    fn record(&self) -> PointRecord {
+    fn record(&self, latency: &Latency) -> PointRecord {
         let spec = &self.plan.spec;
         let threads = || self.threads();
         let sum = |part: fn(&ThreadReport) -> u64| threads().map(part).sum::<u64>();
         let (bytes, ops, errors) = (sum(|t| t.bytes), sum(|t| t.ops), sum(|t| t.errors));
         let op = words::op(spec.params.op).to_owned();
-        let latency = latency_of(self.plan, self.outcome);
-        let latency_ns = Latencies { service: summarise(&latency), response: None };
+        let latency_ns = Latencies { service: summarise(latency), response: None };
         let begun = !self.outcome.nodes.is_empty() || self.outcome.failed.is_some();
         PointRecord {
             index: spec.index,

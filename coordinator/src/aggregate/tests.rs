@@ -33,7 +33,7 @@ fn assembled(
     let mut plan = plan(script);
     let mut outcome = outcome(&plan, script);
     alter(&mut plan, &mut outcome);
-    assemble(&plan, &FleetConfig::default(), &ready(script.len()), &outcome)
+    assemble(&plan, &FleetConfig::default(), &ready(script.len()), &outcome).0
 }
 
 fn node(outcome: &mut PointOutcome, node: u32) -> &mut NodeOutcome {
@@ -211,12 +211,12 @@ fn a_node_that_is_given_up_after_its_report_is_lost_in_every_account() {
     let plan = plan(&script);
     let mut outcome = outcome(&plan, &script);
     node(&mut outcome, 1).lost = Some("its report came twice".to_owned());
-    let record = assemble(&plan, &FleetConfig::default(), &ready(2), &outcome);
+    let (record, latency) = assemble(&plan, &FleetConfig::default(), &ready(2), &outcome);
     assert_eq!((record.bytes, record.census.reported), (11_000, 1));
     assert_eq!(record.census.lost, ["client02"]);
     assert_eq!((record.status, codes(&record)), (PointStatus::Partial, vec!["partial"]));
     assert_eq!(record.latency_ns.service.unwrap().count, 5);
-    assert_eq!(latency_of(&plan, &outcome).count, 5);
+    assert_eq!(latency.count, 5);
 }
 
 #[test]
@@ -471,7 +471,7 @@ fn the_least_stated_limit_is_the_networks() {
     let (plan, common) = (plan(&script), f64::from(10 << 20) / 0.5);
     let with = |link_speed, network_limit| {
         let fleet = FleetConfig { workers: Vec::new(), network_limit, link_speed };
-        assemble(&plan, &fleet, &ready(2), &outcome(&plan, &script)).network
+        assemble(&plan, &fleet, &ready(2), &outcome(&plan, &script)).0.network
     };
     let links = with(Some(1e9), Some(3e9));
     assert_eq!(links.limit_bytes_per_s, Some(2e9));

@@ -330,7 +330,6 @@ fn starts_as_the_file_system_sees_them() {
     println!(
         "first transfers: {seen} ns apart as the file system saw them, {reported} ns as reported"
     );
-    assert!(!run.json()["nodes"].as_array().unwrap().is_empty());
 }
 
 /// Payload is what the kernel counted for each I/O thread. The threads are caught in their fsync,

@@ -256,7 +256,7 @@ fn more_than_the_network_carries_is_marked() {
     let outcome = outcome(&plan, &clean());
     for (limit, marked) in [(20_971_519.0, true), (20_971_520.0, false)] {
         let fleet = FleetConfig { network_limit: Some(limit), ..FleetConfig::default() };
-        let record = assemble(&plan, &fleet, &ready(clean().len()), &outcome);
+        let (record, _) = assemble(&plan, &fleet, &ready(clean().len()), &outcome);
         assert_eq!(codes(&record).contains(&"above-limit"), marked, "{limit}");
     }
 }

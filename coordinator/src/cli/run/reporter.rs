@@ -146,8 +146,7 @@ impl Reporter {
 
     fn point_ended(&mut self, outcome: &PointOutcome) {
         let Some(plan) = self.plan.points.get(outcome.index as usize) else { return };
-        let record = aggregate::assemble(plan, &self.fleet, &self.nodes, outcome);
-        let latency = aggregate::latency_of(plan, outcome);
+        let (record, latency) = aggregate::assemble(plan, &self.fleet, &self.nodes, outcome);
         self.keep(record, Some(&latency));
     }
 
