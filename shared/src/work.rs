@@ -16,6 +16,61 @@ pub enum OpKind {
     Write,
     /// Bytes come from the file system.
     Read,
+    /// A directory is made.
+    Mkdir,
+    /// An empty file is created and closed.
+    Create,
+    /// A file's attributes are asked for by name.
+    Stat,
+    /// A file is opened for reading and closed.
+    Open,
+    /// A directory is listed to its end.
+    Readdir,
+    /// A file gets another name in its directory.
+    Rename,
+    /// A file is removed.
+    Unlink,
+    /// A directory is removed.
+    Rmdir,
+}
+
+impl OpKind {
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::Write,
+        Self::Read,
+        Self::Mkdir,
+        Self::Create,
+        Self::Stat,
+        Self::Open,
+        Self::Readdir,
+        Self::Rename,
+        Self::Unlink,
+        Self::Rmdir,
+    ];
+
+    /// As in scenarios and results.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Write => "write",
+            Self::Read => "read",
+            Self::Mkdir => "mkdir",
+            Self::Create => "create",
+            Self::Stat => "stat",
+            Self::Open => "open",
+            Self::Readdir => "readdir",
+            Self::Rename => "rename",
+            Self::Unlink => "unlink",
+            Self::Rmdir => "rmdir",
+        }
+    }
+
+    /// Whether it moves bytes of files; the others work on names alone.
+    #[must_use]
+    pub const fn moves_data(self) -> bool {
+        matches!(self, Self::Write | Self::Read)
+    }
 }
 
 /// How files and threads relate.
@@ -167,5 +222,207 @@ impl ThreadPlan {
     #[must_use]
     pub fn blocks(&self, block_bytes: u64) -> u64 {
         self.extents.iter().map(|extent| extent.length / block_bytes).sum()
+    }
+}
+
+/// One of the kinds of operation in a mix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Archive, Serialize, Deserialize)]
+pub struct OpShare {
+    /// Which.
+    pub op: OpKind,
+    /// Its share of operations is this over the sum of all; at least 1.
+    pub weight: u32,
+}
+
+/// One of the sizes in a mix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Archive, Serialize, Deserialize)]
+pub struct SizeShare {
+    /// Bytes.
+    pub bytes: u64,
+    /// Its share is this over the sum of all; at least 1.
+    pub weight: u32,
+}
+
+/// The mechanism and how it is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Archive, Serialize, Deserialize)]
+pub struct EngineSpec {
+    /// Which.
+    pub kind: EngineKind,
+    /// Operations in flight per thread; 1 where the engine has no queue.
+    pub depth: u32,
+    /// `io_uring`: a kernel thread takes submissions (`IORING_SETUP_SQPOLL`).
+    pub sqpoll: bool,
+    /// `io_uring`: completions are polled for (`IORING_SETUP_IOPOLL`); needs direct I/O.
+    pub iopoll: bool,
+    /// `sync`: `RWF_HIPRI` with each call; needs direct I/O.
+    pub high_priority: bool,
+}
+
+/// What written blocks hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Archive, Serialize, Deserialize)]
+pub struct Data {
+    /// What the bytes are.
+    pub content: Content,
+    /// Whether each write has new bytes; otherwise each thread writes the same block again.
+    pub refresh: bool,
+    /// What a reader finds is compared with what a writer left: units of 4 KiB carry their place.
+    pub verify: bool,
+    /// The generation that writes of this point leave, from 1; the one before is what they replace.
+    pub generation: u32,
+    /// Whether a reader may expect exactly one generation in each block that it has not written
+    /// itself; otherwise stale data can't be told.
+    pub generation_known: bool,
+    /// Which dataset, for the units: a hash of campaign and name.
+    pub dataset: u64,
+}
+
+/// What the bytes of a block are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Archive, Serialize, Deserialize)]
+pub enum Content {
+    /// Zeros.
+    Zero,
+    /// Random, as far as the ratios leave them so.
+    Random {
+        /// Size over compressed size in 1/1000, at least 1000 (incompressible).
+        compress_milli: u32,
+        /// 4 KiB blocks over different ones in 1/1000, at least 1000 (all differ).
+        dedupe_milli: u32,
+    },
+}
+
+/// How operations are offered to the threads of a worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Archive, Serialize, Deserialize)]
+pub enum Load {
+    /// Each thread issues the next as soon as it has room for it.
+    Closed {
+        /// Pause after each burst.
+        think_ns: u64,
+        /// Operations between two pauses, at least 1.
+        burst: u32,
+    },
+    /// They arrive at their times whatever happened to the ones before; one queue per worker.
+    Open(Arrivals),
+}
+
+/// The times at which operations arrive at a worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Archive, Serialize, Deserialize)]
+pub struct Arrivals {
+    /// Operations in 1000 s that arrive at this worker.
+    pub per_1000_s: u64,
+    /// Gaps are drawn from an exponential distribution; otherwise they are all the same.
+    pub exponential: bool,
+    /// Even gaps: the first arrival is this long after T0, so that the fleet's are spaced evenly.
+    pub phase_ns: u64,
+    /// Seed of exponential gaps, different for each worker.
+    pub seed: u64,
+}
+
+/// Where threads and buffers are to be.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Archive, Serialize, Deserialize)]
+pub struct Placement {
+    /// Cores that the worker's I/O threads are bound to, in turn; none: the kernel's choice.
+    pub cores: Option<Vec<u32>>,
+    /// NUMA nodes that threads (where `cores` says nothing) and buffers are bound to, in turn.
+    pub numa_nodes: Option<Vec<u32>>,
+    /// Buffers lie in huge pages.
+    pub huge_pages: bool,
+}
+
+/// How files are opened and prepared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Archive, Serialize, Deserialize)]
+pub struct FileOptions {
+    /// `O_DIRECT`.
+    pub direct: bool,
+    /// `O_DSYNC`.
+    pub dsync: bool,
+    /// `O_APPEND`: the kernel chooses each write's offset.
+    pub append: bool,
+    /// Space is allocated while arming (`fallocate`).
+    pub preallocate: bool,
+    /// The file is truncated to nothing while arming, in place of being made anew.
+    pub truncate: bool,
+    /// `posix_fadvise` (`madvise` with `mmap`) while arming.
+    pub advice: Option<Advice>,
+    /// `flock` around each operation.
+    pub lock: bool,
+}
+
+/// What the kernel is told of coming accesses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Archive, Serialize, Deserialize)]
+pub enum Advice {
+    /// They will be sequential.
+    Sequential,
+    /// They will be random.
+    Random,
+    /// The data will be needed soon.
+    WillNeed,
+    /// Cached data is not needed.
+    DontNeed,
+}
+
+/// What a thread touches.
+#[derive(Debug, Clone, PartialEq, Eq, Archive, Serialize, Deserialize)]
+pub enum Files {
+    /// Files of the dataset's directory, opened while arming.
+    Named(Vec<FilePart>),
+    /// A tree below the dataset's directory.
+    Tree(TreePart),
+    /// Files that were there before, by absolute path below a root of the worker.
+    Listed(Vec<FilePart>),
+    /// Block devices that the worker was allowed to use, by absolute path.
+    Devices(Vec<FilePart>),
+}
+
+/// What of one file a thread touches.
+#[derive(Debug, Clone, PartialEq, Eq, Archive, Serialize, Deserialize)]
+pub struct FilePart {
+    /// The file.
+    pub file: String,
+    /// What of it: sorted, not overlapping. Blocks are laid from each extent's start; a rest
+    /// shorter than a block is not used.
+    pub extents: Vec<Extent>,
+    /// From the start of one block to the next; 0: they follow each other.
+    pub stride_bytes: u64,
+}
+
+/// A thread's part of a tree: `<base>/t00003/d0000/f0000001`, or with shared directories
+/// `<base>/d0000/t00003-f0000001`.
+#[derive(Debug, Clone, PartialEq, Eq, Archive, Serialize, Deserialize)]
+pub struct TreePart {
+    /// Name of the tree in the dataset's directory.
+    pub base: String,
+    /// Directories are those of all threads; otherwise they are its own.
+    pub shared_dirs: bool,
+    /// Directories.
+    pub dirs: u32,
+    /// Files of this thread in each directory.
+    pub files_per_dir: u32,
+    /// Sizes of files by weight, drawn for each from the tree's seed; all 0: empty files.
+    pub sizes: Vec<SizeShare>,
+    /// Seed of the sizes: the same in all points on the tree.
+    pub sizes_seed: u64,
+    /// Files and directories that exist when the point begins: those of the names below these
+    /// numbers, and not below `gone`.
+    pub existing: Names,
+    /// Files have been renamed an odd number of times.
+    pub renamed: bool,
+}
+
+/// How far names have been made and removed again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Archive, Serialize, Deserialize)]
+pub struct Names {
+    /// Directories made: the first so many of the thread.
+    pub dirs: u32,
+    /// Files made: names below this number…
+    pub files: u64,
+    /// …and not below this one.
+    pub gone: u64,
+}
+
+impl TreePart {
+    /// Files of this thread.
+    #[must_use]
+    pub fn files(&self) -> u64 {
+        u64::from(self.dirs) * u64::from(self.files_per_dir)
     }
 }

@@ -414,17 +414,17 @@ fn sync_engine(
 ) -> Result<AnyEngine, CrewError> {
     let BufferSpec { thread, bytes, memory_alignment: alignment, seed } = spec;
     let buffer = match op {
-        OpKind::Read => Buffer::new(bytes, alignment),
         OpKind::Write => Buffer::seeded(bytes, alignment, mix64(seed)),
+        _ => Buffer::new(bytes, alignment),
     };
     let refused = |source| CrewError::Memory { thread, bytes: bytes as u64, alignment, source };
     let buffer = buffer.map_err(refused)?;
     Ok(match (op, fsync) {
-        (OpKind::Read, _) => AnyEngine::SyncRead(SyncRead::new(file, buffer)),
         (OpKind::Write, Fsync::Each) => AnyEngine::SyncWriteEach(SyncWrite::new(file, buffer)),
         (OpKind::Write, Fsync::End | Fsync::None) => {
             AnyEngine::SyncWrite(SyncWrite::new(file, buffer))
         }
+        _ => AnyEngine::SyncRead(SyncRead::new(file, buffer)),
     })
 }
 

@@ -4,6 +4,10 @@
 //! owns the thread's buffer and its hold of the file, and counts nothing: what happened comes back
 //! with each transfer.
 
+use std::time::Duration;
+
+use iofleet_shared::work::OpKind;
+
 pub use sync::{SyncRead, SyncWrite};
 
 #[cfg(test)]
@@ -108,4 +112,59 @@ pub enum AnyEngine {
     /// Follows a test's script.
     #[cfg(test)]
     Scripted(scripted::Scripted),
+}
+
+/// One operation, as drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request {
+    /// What it does.
+    pub op: OpKind,
+    /// Place of that kind among the kinds of the point.
+    pub lane: u32,
+    /// Place of its file among the thread's files; of operations on names, of the directory.
+    pub file: u32,
+    /// Bytes of it; 0 for operations on names.
+    pub bytes: u32,
+    /// Number of its first block among the thread's blocks; of operations on names, of the name.
+    pub number: u64,
+    /// Where it begins in its file.
+    pub offset: u64,
+}
+
+/// The outcome of an operation that was in flight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Completion {
+    /// Its slot.
+    pub slot: u32,
+    /// What became of it.
+    pub transfer: Transfer,
+}
+
+/// Moves blocks, several at a time. A slot is a place for one operation in flight, with a buffer
+/// of its own.
+pub trait Queue {
+    /// Slots: operations in flight at most.
+    fn depth(&self) -> u32;
+
+    /// The buffer of a free slot: filled before a write is queued, looked at after a read.
+    fn buffer(&mut self, slot: u32) -> &mut [u8];
+
+    /// Puts an operation into a free slot, to be handed to the kernel by the next
+    /// [`Queue::submit`]. Makes no system call.
+    fn queue(&mut self, slot: u32, request: &Request);
+
+    /// Hands over what was queued, and waits until at least one operation is complete, or at most
+    /// about `at_most` where that is given, unless `wait` is false. Puts what is complete into
+    /// `done` (which has room for [`Queue::depth`]): a short transfer is continued and reported once
+    /// it is whole. What the kernel would not take is reported as failed.
+    fn submit(&mut self, wait: bool, at_most: Option<Duration>, done: &mut Vec<Completion>);
+
+    /// Makes what was written durable.
+    ///
+    /// # Errors
+    /// When the file system says that something of it is not.
+    fn flush(&mut self) -> Result<(), Failure>;
+
+    /// Lets go of the files. May take as long as the file system takes to close them.
+    fn close(&mut self);
 }

@@ -54,7 +54,7 @@ impl Coverage {
             (Pattern::Random, OpKind::Read) if blocks.count() > READ_MAP_BLOCKS => {
                 Seen::Estimated { succeeded: 0 }
             }
-            (Pattern::Random, OpKind::Read) | (_, OpKind::Write) => Seen::Mapped(map_of(&blocks)),
+            _ => Seen::Mapped(map_of(&blocks)),
         };
         Self { blocks, op, attempts: 0, seen }
     }
@@ -115,16 +115,16 @@ impl Coverage {
     pub fn written(&self) -> Written {
         let touched = self.bytes_touched() / self.blocks.block_bytes();
         match (self.op, &self.seen) {
-            (OpKind::Read, _) => Written::Nothing,
-            (OpKind::Write, _) if touched == 0 => Written::Nothing,
-            (OpKind::Write, _) if touched == self.blocks.count() => Written::All,
-            (OpKind::Write, Seen::Counted { ascending: true, failed, failed_more: 0 }) => {
+            (op, _) if op != OpKind::Write => Written::Nothing,
+            (_, _) if touched == 0 => Written::Nothing,
+            (_, _) if touched == self.blocks.count() => Written::All,
+            (_, Seen::Counted { ascending: true, failed, failed_more: 0 }) => {
                 self.ranges(runs_without(self.attempts.min(self.blocks.count()), failed))
             }
-            (OpKind::Write, Seen::Mapped(map)) => {
+            (_, Seen::Mapped(map)) => {
                 self.ranges(runs_of((0..self.blocks.count()).filter(|number| is_set(map, *number))))
             }
-            (OpKind::Write, Seen::Counted { .. } | Seen::Estimated { .. }) => Written::Scattered,
+            (_, Seen::Counted { .. } | Seen::Estimated { .. }) => Written::Scattered,
         }
     }
 

@@ -68,7 +68,7 @@ fn open_one(
     let mut flags = OFlags::NOFOLLOW | OFlags::CLOEXEC;
     flags |= match plan.op {
         OpKind::Write => OFlags::WRONLY,
-        OpKind::Read => OFlags::RDONLY,
+        _ => OFlags::RDONLY,
     };
     if plan.direct {
         flags |= OFlags::DIRECT;
