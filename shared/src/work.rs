@@ -73,158 +73,6 @@ impl OpKind {
     }
 }
 
-/// How files and threads relate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Archive, Serialize, Deserialize)]
-pub enum Layout {
-    /// Each thread has a file of its own.
-    FilePerThread,
-    /// One file; each thread has a contiguous range of whole blocks of it.
-    SharedFile,
-}
-
-/// The order in which a thread takes the blocks of its extents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Archive, Serialize, Deserialize)]
-pub enum Pattern {
-    /// Ascending.
-    Sequential,
-    /// Uniform, with repetition.
-    Random,
-    /// A seeded permutation: each block once before any comes again.
-    RandomOnce,
-}
-
-/// The mechanism that moves the bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Archive, Serialize, Deserialize)]
-pub enum EngineKind {
-    /// `pread` and `pwrite`, one operation in flight per thread.
-    Sync,
-}
-
-/// When a writing thread calls fsync.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Archive, Serialize, Deserialize)]
-pub enum Fsync {
-    /// Once, after its last operation; the thread ends when it returns.
-    End,
-    /// Never.
-    None,
-    /// After each operation, inside the operation's service time.
-    Each,
-}
-
-/// A byte range of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Archive, Serialize, Deserialize)]
-pub struct Extent {
-    /// First byte.
-    pub offset: u64,
-    /// Number of bytes.
-    pub length: u64,
-}
-
-/// How much a thread does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Archive, Serialize, Deserialize)]
-pub enum Amount {
-    /// By size: `ThreadPlan::operations` operations.
-    Share,
-    /// By time: until `ramp_ns + duration_ns` after T0.
-    Time {
-        /// Length of the measured phase, which follows the warm-up.
-        duration_ns: u64,
-        /// Begin the extents again at their end; otherwise the thread ends there.
-        repeat: bool,
-    },
-}
-
-/// The directory that the campaign may touch: `<path>/iofleet-<dataset>`.
-#[derive(Debug, Clone, PartialEq, Eq, Archive, Serialize, Deserialize)]
-pub struct DatasetDir {
-    /// `target.path`, absolute, with its placeholders expanded for this node.
-    pub path: String,
-    /// The dataset's name; the directory is `iofleet-<name>` and holds the mark `.iofleet.json`.
-    pub name: String,
-    /// Campaign that owns the dataset (written into the mark, and compared with it).
-    pub campaign: String,
-}
-
-/// What a worker must know of the target before any I/O, to accept or refuse it.
-#[derive(Debug, Clone, PartialEq, Eq, Archive, Serialize, Deserialize)]
-pub struct TargetSpec {
-    /// Where.
-    pub dir: DatasetDir,
-    /// Whether any stage uses direct I/O.
-    pub direct: bool,
-    /// All block sizes that direct stages use.
-    pub direct_blocks: Vec<u64>,
-    /// Whether the campaign writes.
-    pub writes: bool,
-    /// Most bytes that the whole fleet's files take at one time.
-    pub bytes: u64,
-    /// Most files of the whole fleet at one time.
-    pub files: u64,
-    /// Most threads of this worker in one point (descriptors, processes).
-    pub threads: u32,
-    /// Most bytes of buffers of this worker in one point.
-    pub buffer_bytes: u64,
-}
-
-/// One worker's part of one point.
-#[derive(Debug, Clone, PartialEq, Eq, Archive, Serialize, Deserialize)]
-pub struct WorkerPlan {
-    /// Which point, which try.
-    pub point: PointId,
-    /// Where its files are.
-    pub dir: DatasetDir,
-    /// Names of files in the dataset's directory that are unlinked while arming, if they exist.
-    pub remove: Vec<String>,
-    /// What each operation does.
-    pub op: OpKind,
-    /// Mechanism.
-    pub engine: EngineKind,
-    /// Order of blocks.
-    pub pattern: Pattern,
-    /// Bytes of one operation.
-    pub block_bytes: u64,
-    /// `O_DIRECT`.
-    pub direct: bool,
-    /// Fsync policy of writes.
-    pub fsync: Fsync,
-    /// Files are created (they must not exist after `remove`; with a shared file they may).
-    pub create: bool,
-    /// How much.
-    pub amount: Amount,
-    /// Warm-up before the measured phase, 0 for none; whole intervals.
-    pub ramp_ns: u64,
-    /// Length of an interval.
-    pub interval_ns: u64,
-    /// Age of an operation after which its thread is given up.
-    pub stuck_after_ns: u64,
-    /// The I/O threads.
-    pub threads: Vec<ThreadPlan>,
-}
-
-/// One I/O thread's part of one point.
-#[derive(Debug, Clone, PartialEq, Eq, Archive, Serialize, Deserialize)]
-pub struct ThreadPlan {
-    /// Its number in the fleet, from 0.
-    pub thread: u32,
-    /// Its file's name in the dataset's directory.
-    pub file: String,
-    /// What of the file it touches: sorted, not overlapping. Blocks are laid from each extent's
-    /// start; a rest shorter than a block is not used.
-    pub extents: Vec<Extent>,
-    /// Operations by size (`Amount::Share`): once each block of the extents.
-    pub operations: u64,
-    /// Seed of its offsets and data.
-    pub seed: u64,
-}
-
-impl ThreadPlan {
-    /// Whole blocks in its extents.
-    #[must_use]
-    pub fn blocks(&self, block_bytes: u64) -> u64 {
-        self.extents.iter().map(|extent| extent.length / block_bytes).sum()
-    }
-}
-
 /// One of the kinds of operation in a mix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Archive, Serialize, Deserialize)]
 pub struct OpShare {
@@ -241,6 +89,74 @@ pub struct SizeShare {
     pub bytes: u64,
     /// Its share is this over the sum of all; at least 1.
     pub weight: u32,
+}
+
+/// How files and threads relate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Archive, Serialize, Deserialize)]
+pub enum Layout {
+    /// Each thread has a file of its own.
+    FilePerThread,
+    /// One file; each thread has a contiguous range of whole blocks of it.
+    SharedFile,
+    /// One file; thread i of N has the blocks i, i + N, i + 2N and so on of it.
+    SharedStrided,
+    /// Directories and files, each thread's own or in directories of all.
+    Tree,
+    /// Files that were there before.
+    FileList,
+    /// Block devices, each thread a contiguous range of whole blocks.
+    Device,
+}
+
+/// The order in which a thread takes its blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Archive, Serialize, Deserialize)]
+pub enum Pattern {
+    /// Ascending.
+    Sequential,
+    /// Descending.
+    Backward,
+    /// Block 0, s, 2s and so on, then 1, 1 + s: each block once in a pass.
+    Strided {
+        /// s, at least 2.
+        step: u64,
+    },
+    /// Uniform, with repetition.
+    Random,
+    /// A seeded permutation: each block once before any comes again.
+    RandomOnce,
+    /// With repetition; the k-th most popular block is drawn in proportion to 1 / k^theta.
+    Zipf {
+        /// theta in 1/1000, above 0, not 1000.
+        theta_milli: u32,
+    },
+    /// With repetition; a share h of the draws falls on a share 1 - h of the blocks, and within
+    /// them again.
+    Pareto {
+        /// h in 1/1000, above 500, below 1000.
+        h_milli: u32,
+    },
+    /// With repetition; draws lie around the middle of the range by a normal distribution.
+    Normal {
+        /// Its standard deviation in 1/1000 of the range.
+        deviation_milli: u32,
+    },
+}
+
+/// The mechanism that moves the bytes.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Archive, Serialize, Deserialize,
+)]
+pub enum EngineKind {
+    /// `pread` and `pwrite` (`preadv2` and `pwritev2` where flags are asked for).
+    Sync,
+    /// `io_uring`, up to `depth` operations in flight per thread.
+    IoUring,
+    /// `io_submit` and `io_getevents`, up to `depth` operations in flight per thread.
+    Libaio,
+    /// Loads and stores in a shared mapping of the file.
+    Mmap,
+    /// Nothing is done: what remains is the cost of the generator itself.
+    Null,
 }
 
 /// The mechanism and how it is set.
@@ -358,6 +274,167 @@ pub enum Advice {
     WillNeed,
     /// Cached data is not needed.
     DontNeed,
+}
+
+/// When a writing thread calls fsync.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Archive, Serialize, Deserialize)]
+pub enum Fsync {
+    /// Once, after its last operation; the thread ends when it returns.
+    End,
+    /// Never.
+    None,
+    /// After each operation, inside the operation's service time.
+    Each,
+}
+
+/// A byte range of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Archive, Serialize, Deserialize)]
+pub struct Extent {
+    /// First byte.
+    pub offset: u64,
+    /// Number of bytes.
+    pub length: u64,
+}
+
+/// How much a thread does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Archive, Serialize, Deserialize)]
+pub enum Amount {
+    /// By size: `ThreadPlan::operations` operations.
+    Share,
+    /// By time: until `ramp_ns + duration_ns` after T0.
+    Time {
+        /// Length of the measured phase, which follows the warm-up.
+        duration_ns: u64,
+        /// Begin the extents again at their end; otherwise the thread ends there.
+        repeat: bool,
+    },
+}
+
+/// The directory that the campaign may touch: `<path>/iofleet-<dataset>`.
+#[derive(Debug, Clone, PartialEq, Eq, Archive, Serialize, Deserialize)]
+pub struct DatasetDir {
+    /// `target.path`, absolute, with its placeholders expanded for this node.
+    pub path: String,
+    /// The dataset's name; the directory is `iofleet-<name>` and holds the mark `.iofleet.json`.
+    pub name: String,
+    /// Campaign that owns the dataset (written into the mark, and compared with it).
+    pub campaign: String,
+}
+
+/// What a worker must know of the target before any I/O, to accept or refuse it.
+#[derive(Debug, Clone, PartialEq, Eq, Archive, Serialize, Deserialize)]
+pub struct TargetSpec {
+    /// Where.
+    pub dir: DatasetDir,
+    /// Whether any stage uses direct I/O.
+    pub direct: bool,
+    /// All engines that stages use.
+    pub engines: Vec<EngineSpec>,
+    /// All block sizes that direct stages use.
+    pub direct_blocks: Vec<u64>,
+    /// Whether the campaign writes.
+    pub writes: bool,
+    /// Files that are there before, by absolute path below a root.
+    pub listed: Vec<String>,
+    /// Block devices, by absolute path.
+    pub devices: Vec<String>,
+    /// The user consents that listed files and devices are overwritten.
+    pub destroys_data: bool,
+    /// Most bytes that the whole fleet's files take at one time.
+    pub bytes: u64,
+    /// Most files of the whole fleet at one time.
+    pub files: u64,
+    /// Most threads of this worker in one point (descriptors, processes).
+    pub threads: u32,
+    /// Most bytes of buffers of this worker in one point.
+    pub buffer_bytes: u64,
+    /// Placements that points ask for.
+    pub placements: Vec<Placement>,
+}
+
+/// One worker's part of one point.
+#[derive(Debug, Clone, PartialEq, Eq, Archive, Serialize, Deserialize)]
+pub struct WorkerPlan {
+    /// Which point, which try.
+    pub point: PointId,
+    /// Where its files are.
+    pub dir: DatasetDir,
+    /// Names of files and trees in the dataset's directory that are removed while arming, if they
+    /// exist.
+    pub remove: Vec<String>,
+    /// Mechanism.
+    pub engine: EngineSpec,
+    /// Order of blocks.
+    pub pattern: Pattern,
+    /// Bytes of one operation: one entry, or a mix. All are multiples of the smallest.
+    pub blocks: Vec<SizeShare>,
+    /// How files are opened.
+    pub options: FileOptions,
+    /// Fsync policy of writes.
+    pub fsync: Fsync,
+    /// Files are created (they must not exist after `remove`; with a shared file they may).
+    pub create: bool,
+    /// What blocks hold.
+    pub data: Data,
+    /// How operations are offered.
+    pub load: Load,
+    /// Cores, NUMA nodes, pages.
+    pub placement: Placement,
+    /// How much.
+    pub amount: Amount,
+    /// Warm-up before the measured phase, 0 for none; whole intervals.
+    pub ramp_ns: u64,
+    /// Length of an interval.
+    pub interval_ns: u64,
+    /// Age of an operation after which its thread is given up.
+    pub stuck_after_ns: u64,
+    /// The I/O threads.
+    pub threads: Vec<ThreadPlan>,
+}
+
+impl WorkerPlan {
+    /// Bytes of the smallest operation, which is the grid of blocks.
+    #[must_use]
+    pub fn block_bytes(&self) -> u64 {
+        self.blocks.iter().map(|block| block.bytes).min().unwrap_or(0)
+    }
+
+    /// Bytes of the largest operation, which is the size of a buffer.
+    #[must_use]
+    pub fn block_bytes_max(&self) -> u64 {
+        self.blocks.iter().map(|block| block.bytes).max().unwrap_or(0)
+    }
+
+    /// Kinds of operation that any of its threads does, in order, each once.
+    #[must_use]
+    pub fn ops(&self) -> Vec<OpKind> {
+        let all = self.threads.iter().flat_map(|thread| &thread.ops).map(|share| share.op);
+        let mut ops: Vec<OpKind> = all.collect();
+        ops.sort_unstable();
+        ops.dedup();
+        ops
+    }
+
+    /// Whether any thread writes bytes.
+    #[must_use]
+    pub fn writes(&self) -> bool {
+        self.ops().contains(&OpKind::Write)
+    }
+}
+
+/// One I/O thread's part of one point.
+#[derive(Debug, Clone, PartialEq, Eq, Archive, Serialize, Deserialize)]
+pub struct ThreadPlan {
+    /// Its number in the fleet, from 0.
+    pub thread: u32,
+    /// What its operations do: one entry, or a mix from which each operation is drawn.
+    pub ops: Vec<OpShare>,
+    /// What it touches.
+    pub files: Files,
+    /// Operations by size (`Amount::Share`): once each block, or each name.
+    pub operations: u64,
+    /// Seed of its offsets, mixes and data.
+    pub seed: u64,
 }
 
 /// What a thread touches.
