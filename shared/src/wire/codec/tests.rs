@@ -334,10 +334,10 @@ fn a_cut_body_is_never_taken_for_the_whole() {
 #[test]
 fn bytes_are_pinned() {
     let header = Header { kind: 2, length: 0x0001_0203 }.encode();
-    assert_eq!(header, *b"IOFL\x01\x00\x02\x00\x03\x02\x01\x00");
+    assert_eq!(header, *b"IOFL\x02\x00\x02\x00\x03\x02\x01\x00");
     let frame = Datagram::Alive { sequence: 0x0102_0304_0506_0708 }.encode().unwrap();
     let (header, body) = frame.split_at(HEADER_BYTES);
-    assert_eq!(header, [b"IOFL\x01\x00\x04\x00".as_slice(), &length(body)].concat());
+    assert_eq!(header, [b"IOFL\x02\x00\x04\x00".as_slice(), &length(body)].concat());
     assert_eq!(body[..9], [2, 8, 7, 6, 5, 4, 3, 2, 1]);
     let kinds = [Command::KIND, Notice::KIND, Delivery::KIND, Datagram::KIND];
     assert_eq!(kinds, [1, 2, 3, 4]);
