@@ -1,58 +1,103 @@
 //! All that one I/O thread knows of its point, and the report made of it.
 
-use std::sync::Arc;
-
 use iofleet_shared::{
-    stats::{ThreadEnd, ThreadReport, Written},
+    stats::{DamageCount, FileTimes, NamesLeft, OpCounts, ThreadEnd, ThreadReport},
     work::OpKind,
 };
 
-use super::Order;
+use super::fittings::{Damages, OfferedTotals};
 use crate::{
-    engine::Failure,
+    engine::{Failure, Request},
     pattern::Coverage,
-    recorder::{Recorder, Totals},
+    payload::Damage,
+    recorder::{Recorder, Totals, Units},
 };
 
 /// When an operation was issued and when it was over, in ns after T0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Issued {
+    /// Under an offered load: when it arrived.
+    pub intended: Option<u64>,
     /// Its first stamp.
     pub start: u64,
     /// Its second.
     pub end: u64,
 }
 
+/// What an account is made of.
+#[derive(Debug)]
+pub struct AccountSpec {
+    /// The kinds of operation of the point, each with its recorder.
+    pub lanes: Vec<(OpKind, Recorder)>,
+    /// Which blocks the operations of one of the kinds have touched.
+    pub coverage: Option<(OpKind, Coverage)>,
+}
+
 /// One thread's own account of a point.
 #[derive(Debug)]
 pub struct Account {
-    /// Its counts.
-    pub recorder: Recorder,
-    coverage: Coverage,
+    lanes: Vec<Recorder>,
+    ops: Vec<OpKind>,
+    coverage: Option<(OpKind, Coverage)>,
+    /// The interval that all lanes are in.
+    interval: u32,
     first_issue: Option<u64>,
+    busy_begin: Option<u64>,
     busy_end: Option<u64>,
     flush: Option<Issued>,
     short_transfers: u64,
     issued: u64,
+    in_flight: u32,
     end: Option<ThreadEnd>,
-    written: Option<Written>,
+    damages: Damages,
+    offered: OfferedTotals,
+    names: Option<NamesLeft>,
+    files: FileTimes,
+    sealed: Option<Sealed>,
+}
+
+/// What takes some time to work out.
+#[derive(Debug, Clone, Default)]
+struct Sealed {
+    written: Vec<iofleet_shared::stats::WrittenPart>,
 }
 
 impl Account {
     /// An empty account, with all the memory that it will need.
     #[must_use]
-    pub fn new(recorder: Recorder, order: &Order, op: OpKind) -> Self {
+    pub fn new(spec: AccountSpec) -> Self {
+        let AccountSpec { lanes, coverage } = spec;
+        let (ops, lanes) = lanes.into_iter().unzip();
         Self {
-            recorder,
-            coverage: Coverage::new(Arc::clone(&order.blocks), op, order.pattern),
+            lanes,
+            ops,
+            coverage,
+            interval: 0,
             first_issue: None,
+            busy_begin: None,
             busy_end: None,
             flush: None,
             short_transfers: 0,
             issued: 0,
+            in_flight: 0,
             end: None,
-            written: None,
+            damages: Damages::default(),
+            offered: OfferedTotals::default(),
+            names: None,
+            files: FileTimes::default(),
+            sealed: None,
         }
+    }
+
+    /// Its counts, by the point's kinds of operation.
+    #[must_use]
+    pub fn lanes(&self) -> &[Recorder] {
+        &self.lanes
+    }
+
+    /// The same, to be closed.
+    pub fn lanes_mut(&mut self) -> &mut [Recorder] {
+        &mut self.lanes
     }
 
     /// Operations that came to an end.
@@ -66,12 +111,46 @@ impl Account {
         self.first_issue = Some(start);
     }
 
+    /// All of its operations that may be in flight are, from then on. Only the first call counts.
+    #[inline]
+    pub fn full(&mut self, start: u64) {
+        if self.busy_begin.is_none() {
+            self.busy_begin = Some(start);
+        }
+    }
+
+    /// So many operations are in flight while the thread is away.
+    #[inline]
+    pub fn in_flight(&mut self, count: u32) {
+        self.in_flight = count;
+    }
+
+    /// Nothing is issued from `at` on, though operations may be in flight. Only the first call
+    /// counts.
+    pub fn cut(&mut self, at: u64, _end: ThreadEnd) {
+        if self.busy_end.is_none() {
+            self.busy_end = Some(at);
+        }
+    }
+
     /// An operation moved its block in one go.
     #[inline]
-    pub fn succeeded(&mut self, times: Issued, number: u64, bytes: u64) {
+    pub fn succeeded(&mut self, times: Issued, request: &Request, bytes: u64) {
         self.issued += 1;
-        self.recorder.completed(times.start, times.end, bytes);
-        self.coverage.succeeded(number);
+        let lane = &mut self.lanes[request.lane as usize];
+        match times.intended {
+            None => lane.completed(times.start, times.end, bytes),
+            Some(intended) => lane.answered(intended, times.start, times.end, bytes),
+        }
+        if lane.interval() != self.interval {
+            self.interval = lane.interval();
+            self.keep_up(times.end);
+        }
+        if let Some((op, coverage)) = &mut self.coverage
+            && *op == request.op
+        {
+            coverage.succeeded(request.number, request.blocks);
+        }
     }
 
     /// An operation moved its block in several goes, or failed.
@@ -79,19 +158,39 @@ impl Account {
     pub fn uncommon(
         &mut self,
         times: Issued,
-        number: u64,
-        offset: u64,
+        request: &Request,
         shorts: u32,
         result: Result<u64, Failure>,
     ) {
         self.short_transfers += u64::from(shorts);
         match result {
-            Ok(bytes) => self.succeeded(times, number, bytes),
+            Ok(bytes) => self.succeeded(times, request, bytes),
             Err(failure) => {
                 self.issued += 1;
-                self.recorder.failed(times.start, times.end, failure, offset);
-                self.coverage.failed(number);
+                let lane = &mut self.lanes[request.lane as usize];
+                lane.failed(times.start, times.end, failure, request);
+                self.interval = lane.interval();
+                self.keep_up(times.end);
+                if let Some((op, coverage)) = &mut self.coverage
+                    && *op == request.op
+                {
+                    coverage.failed(request.number, request.blocks);
+                }
             }
+        }
+    }
+
+    /// What was read is not what was written.
+    #[cold]
+    pub fn damaged(&mut self, request: &Request, damage: Damage) {
+        self.damages.add(request.file, damage);
+    }
+
+    /// The crew's first thread has ended, at `first_end`, before the last operation did.
+    #[inline]
+    pub fn first_end_passed(&mut self, first_end: u64) {
+        for lane in &mut self.lanes {
+            lane.first_end_passed(first_end);
         }
     }
 
@@ -101,39 +200,78 @@ impl Account {
     /// up to the deadline, and the time for which it was not running shows in the busy share.
     pub fn finished(&mut self, end: ThreadEnd, deadline_ns: Option<u64>) {
         self.end = Some(end);
-        let last = self.recorder.last_end();
-        self.busy_end = match (end, deadline_ns) {
-            (ThreadEnd::Deadline, Some(deadline)) => Some(last.max(deadline)),
-            _ => Some(last),
+        self.in_flight = 0;
+        let last = self.last_end();
+        let end = match (end, deadline_ns) {
+            (ThreadEnd::Deadline, Some(deadline)) => last.max(deadline),
+            _ => last,
         };
+        self.busy_end.get_or_insert(end);
+    }
+
+    /// What came of an offered load.
+    pub fn offered(&mut self, totals: OfferedTotals) {
+        self.offered = totals;
+    }
+
+    /// Where the names stand that it worked on.
+    pub fn names_left(&mut self, names: Option<NamesLeft>) {
+        self.names = names;
     }
 
     /// The final fsync returned.
     pub fn flushed(&mut self, start: u64, end: u64, result: Result<(), Failure>) {
-        self.flush = Some(Issued { start, end });
-        match result {
-            Ok(()) => self.recorder.pass(end),
-            Err(failure) => self.recorder.failed(start, end, failure, 0),
+        self.flush = Some(Issued { intended: None, start, end });
+        let of_writes = self.ops.iter().position(|op| *op == OpKind::Write).unwrap_or(0);
+        if let (Err(failure), Some(lane)) = (result, self.lanes.get_mut(of_writes)) {
+            lane.failed(start, end, failure, &Request::NOTHING);
         }
+        self.keep_up(end);
     }
 
     /// The last completion or the return of the fsync, ns after T0; none if nothing completed.
     #[must_use]
     pub fn ended(&self) -> Option<u64> {
-        let completed = self.recorder.measured().ops + self.recorder.ramp().ops > 0;
-        let last = || self.flush.map_or_else(|| self.recorder.last_end(), |flush| flush.end);
+        let completed = self.lanes.iter().any(|lane| lane.measured().ops + lane.ramp().ops > 0);
+        let last = || self.flush.map_or_else(|| self.last_end(), |flush| flush.end);
         completed.then(last)
     }
 
-    /// Works out what takes some time, so that the collector need not.
-    pub fn seal(&mut self) {
-        self.written = Some(self.coverage.written());
+    /// Payload of the measured phase up to `first_end`, over all kinds.
+    #[must_use]
+    pub fn up_to(&self, first_end: u64) -> Units {
+        let mut units = Units::default();
+        self.lanes.iter().for_each(|lane| units.add(lane.up_to(first_end)));
+        units
+    }
+
+    /// All totals, of all kinds and phases.
+    #[must_use]
+    pub fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        for lane in &self.lanes {
+            totals.add(lane.ramp());
+            totals.add(lane.measured());
+        }
+        totals
+    }
+
+    /// What came of an offered load.
+    #[must_use]
+    pub fn offered_totals(&self) -> OfferedTotals {
+        self.offered
+    }
+
+    /// The files are closed. Works out what takes some time, so that the collector need not.
+    pub fn closed(&mut self, files: FileTimes) {
+        self.files = files;
+        self.sealed = Some(self.work_out());
     }
 
     /// The thread never started.
     pub fn not_run(&mut self) {
         self.end = Some(ThreadEnd::Stopped);
-        self.written = Some(Written::Nothing);
+        self.sealed = Some(Sealed::default());
     }
 
     /// Whether the thread came to an orderly end.
@@ -143,14 +281,21 @@ impl Account {
     }
 
     /// The report of a thread that ended or, if `stuck`, was given up inside a call which began
-    /// at the first of these times and had not returned at the second (ns after T0).
+    /// at the first of these times and had not returned at the second (ns after T0). `file_of`
+    /// names its files.
     #[must_use]
-    pub fn report(&self, thread: u32, open_ns: u64, stuck: Option<Issued>) -> ThreadReport {
-        let Totals { bytes, ops, errors } = self.recorder.measured();
-        let ramp = self.recorder.ramp();
+    pub fn report(
+        &self,
+        thread: u32,
+        open_ns: u64,
+        stuck: Option<Issued>,
+        file_of: impl Fn(u32) -> String,
+    ) -> ThreadReport {
         let ended = self.ended();
         let in_first = stuck.filter(|_| self.issued == 0).map(|call| call.start);
         let first_issue = self.first_issue.or(in_first);
+        let measured_from = self.lanes.iter().map(Recorder::measured_from).min().unwrap_or(0);
+        let counted = |begin: u64| begin.max(measured_from).cast_signed();
         ThreadReport {
             thread,
             end: match stuck {
@@ -158,25 +303,67 @@ impl Account {
                 // Only a panic leaves an account without an end.
                 None => self.end.unwrap_or(ThreadEnd::Errors),
             },
-            bytes,
-            ops,
-            errors,
-            ramp_bytes: ramp.bytes,
-            ramp_ops: ramp.ops,
-            ramp_errors: ramp.errors,
+            counts: self.counts(),
             short_transfers: self.short_transfers,
             first_issue_ns: first_issue.map(u64::cast_signed),
-            begin_ns: first_issue
-                .map(|first| first.max(self.recorder.measured_from()).cast_signed()),
+            begin_ns: first_issue.map(counted),
             ended_ns: ended.map(u64::cast_signed),
+            busy_begin_ns: self.busy_begin.map(counted),
             busy_end_ns: ended
-                .map(|_| self.busy_end.unwrap_or_else(|| self.recorder.last_end()).cast_signed()),
+                .map(|_| self.busy_end.unwrap_or_else(|| self.last_end()).cast_signed()),
             fsync_ns: self.flush.map(|flush| flush.end - flush.start),
             open_ns,
-            bytes_touched: self.coverage.bytes_touched(),
-            passes_milli: self.coverage.passes_milli(),
+            files: self.files,
+            bytes_touched: self.bytes_touched(),
+            passes_milli: self.coverage.as_ref().map_or(0, |(_, kept)| kept.passes_milli()),
+            unfinished: stuck.map_or(0, |_| self.in_flight.max(1)),
             unfinished_ns: stuck.map(|call| call.end.saturating_sub(call.start)),
-            written: self.written.clone().unwrap_or_else(|| self.coverage.written()),
+            written: self.sealed.clone().unwrap_or_else(|| self.work_out()).written,
+            names: self.names,
+            damages: self.damage_counts(file_of),
         }
+    }
+
+    fn counts(&self) -> Vec<OpCounts> {
+        let counts = |(op, lane): (&OpKind, &Recorder)| {
+            let Totals { bytes, ops, errors } = lane.measured();
+            let ramp = lane.ramp();
+            OpCounts {
+                op: *op,
+                bytes,
+                ops,
+                errors,
+                ramp_bytes: ramp.bytes,
+                ramp_ops: ramp.ops,
+                ramp_errors: ramp.errors,
+            }
+        };
+        self.ops.iter().zip(&self.lanes).map(counts).collect()
+    }
+
+    /// Of a mix only the writes' blocks are known.
+    fn bytes_touched(&self) -> Option<u64> {
+        let (_, coverage) = self.coverage.as_ref().filter(|_| self.lanes.len() == 1)?;
+        coverage.bytes_touched()
+    }
+
+    fn damage_counts(&self, file_of: impl Fn(u32) -> String) -> Vec<DamageCount> {
+        self.damages.counts(file_of)
+    }
+
+    fn work_out(&self) -> Sealed {
+        let of_writes = self.coverage.as_ref().filter(|(op, _)| *op == OpKind::Write);
+        Sealed { written: of_writes.map(|(_, coverage)| coverage.written()).unwrap_or_default() }
+    }
+
+    fn last_end(&self) -> u64 {
+        self.lanes.iter().map(Recorder::last_end).max().unwrap_or(0)
+    }
+
+    /// All kinds go on to the interval that one has entered: nobody waits for a kind of which there
+    /// is no operation.
+    #[cold]
+    fn keep_up(&mut self, end: u64) {
+        self.lanes.iter_mut().for_each(|lane| lane.pass(end));
     }
 }

@@ -55,7 +55,32 @@ pub struct FullLatency {
     /// The last interval that they cover.
     pub k: u32,
     /// The latencies.
-    pub counts: LatencyCounts,
+    pub counts: Histograms,
+}
+
+/// Latencies of some operations.
+#[derive(Debug)]
+pub struct Histograms {
+    /// Issue to completion.
+    pub service: LatencyCounts,
+    /// Under an offered load: arrival to completion.
+    pub response: Option<LatencyCounts>,
+}
+
+impl Histograms {
+    fn new(with_response: bool) -> Self {
+        Self {
+            service: LatencyCounts::new(),
+            response: with_response.then(LatencyCounts::new),
+        }
+    }
+
+    fn clear(&mut self) {
+        self.service.clear();
+        if let Some(response) = &mut self.response {
+            response.clear();
+        }
+    }
 }
 
 /// The thread's ends.
@@ -64,7 +89,8 @@ pub struct Outlet {
     counters: Producer<Counters>,
     ticks: Producer<TickRun>,
     full: Producer<FullLatency>,
-    empty: Consumer<LatencyCounts>,
+    empty: Consumer<Histograms>,
+    with_response: bool,
     passed: Arc<Passed>,
     /// Entries that found a queue full and are lost.
     lost: u64,
@@ -76,7 +102,7 @@ pub struct Inlet {
     counters: Consumer<Counters>,
     ticks: Consumer<TickRun>,
     full: Consumer<FullLatency>,
-    empty: Producer<LatencyCounts>,
+    empty: Producer<Histograms>,
     passed: Arc<Passed>,
 }
 
@@ -85,16 +111,17 @@ pub struct Inlet {
 #[repr(align(128))]
 struct Passed(AtomicU32);
 
-/// Queues for one thread, with empty histograms in them.
+/// Queues for one kind of operation of one thread, with empty histograms in them; `with_response`
+/// under an offered load.
 #[must_use]
-pub fn rings() -> (Outlet, Inlet) {
+pub fn rings(with_response: bool) -> (Outlet, Inlet) {
     let (counters_in, counters) = RingBuffer::new(COUNTERS_MAX);
     let (ticks_in, ticks) = RingBuffer::new(TICK_RUNS_MAX);
     let (full_in, full) = RingBuffer::new(FULL_MAX);
     let (mut empty_in, empty) = RingBuffer::new(FULL_MAX);
     for _ in 0..SPARES {
         // The queue is new and larger.
-        let _ = empty_in.push(LatencyCounts::new());
+        let _ = empty_in.push(Histograms::new(with_response));
     }
     let passed = Arc::new(Passed(AtomicU32::new(0)));
     (
@@ -103,6 +130,7 @@ pub fn rings() -> (Outlet, Inlet) {
             ticks: ticks_in,
             full: full_in,
             empty,
+            with_response,
             passed: Arc::clone(&passed),
             lost: 0,
         },
@@ -127,8 +155,14 @@ impl Outlet {
     }
 
     /// An empty histogram, if the collector has given one back.
-    pub fn empty(&mut self) -> Option<LatencyCounts> {
+    pub fn empty(&mut self) -> Option<Histograms> {
         self.empty.pop().ok()
+    }
+
+    /// New empty histograms.
+    #[must_use]
+    pub fn histograms(&self) -> Histograms {
+        Histograms::new(self.with_response)
     }
 
     /// Says that all intervals before `k` are handed over.
@@ -166,7 +200,7 @@ impl Inlet {
     }
 
     /// Gives a histogram back, emptied.
-    pub fn give_back(&mut self, mut counts: LatencyCounts) {
+    pub fn give_back(&mut self, mut counts: Histograms) {
         counts.clear();
         // The queue holds all histograms that there are.
         let _ = self.empty.push(counts);
