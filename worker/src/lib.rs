@@ -2,9 +2,11 @@
 //!
 //! Modules from the top floor down; each uses only what stands below it:
 //! `cli` · `daemon` (select and effects) · `machine` (pure: event in, effects out), `crew` (arms,
-//! starts, gives up threads) · `io_thread`, `collector` · `engine`, `pattern`, `payload`,
-//! `recorder`, `target` (roots, datasets), `host` (facts, CPU), `link` (thin QUIC task) · `stamp`.
+//! starts, gives up threads) · `io_thread`, `collector` · `arrivals`, `engine`, `pattern`,
+//! `payload`, `recorder`, `target` (roots, datasets), `host` (facts, CPU), `link` (thin QUIC task)
+//! · `stamp`.
 
+pub mod arrivals;
 pub mod cli;
 pub mod collector;
 pub mod crew;
