@@ -3,13 +3,15 @@
 //! Modules from the top floor down; each uses only what stands below it:
 //! `cli` · `daemon` (select and effects) · `machine` (pure: event in, effects out), `crew` (arms,
 //! starts, gives up threads) · `io_thread`, `collector` · `engine`, `pattern`, `payload`,
-//! `recorder`, `target` (roots, datasets), `host` (facts, CPU), `link` (thin QUIC task) · `stamp`.
+//! `recorder`, `target` (roots, datasets), `host` (facts, CPU), `link` (thin QUIC task) · `stamp`, `fault` (copies that
+//! outlive SIGBUS).
 
 pub mod cli;
 pub mod collector;
 pub mod crew;
 pub mod daemon;
 pub mod engine;
+mod fault;
 pub mod host;
 pub mod io_thread;
 pub mod link;
