@@ -8,8 +8,12 @@ use std::time::Duration;
 
 use iofleet_shared::work::OpKind;
 
+pub use mmap::Mmap;
+pub use null::Null;
 pub use sync::{SyncRead, SyncWrite};
 
+mod mmap;
+mod null;
 #[cfg(test)]
 pub(crate) mod scripted;
 mod sync;
@@ -45,6 +49,13 @@ pub enum Call {
     ShortRead,
     /// `pwrite` wrote nothing and reported no error.
     ShortWrite,
+    /// A load from a mapping beyond the end of the file, or of a page that could not be read.
+    MapRead,
+    /// A store to a mapping beyond the end of the file, or to a page that could not be read or for
+    /// which there is no space.
+    MapWrite,
+    /// `msync`.
+    Msync,
     /// One of the kinds that came after the table of failures was full.
     Other,
 }
@@ -59,6 +70,9 @@ impl Call {
             Self::Fsync => "fsync",
             Self::ShortRead => "short read",
             Self::ShortWrite => "short write",
+            Self::MapRead => "mmap load (SIGBUS: beyond the end of the file, or page not readable)",
+            Self::MapWrite => "mmap store (SIGBUS: beyond the end of the file, or no space for it)",
+            Self::Msync => "msync",
             Self::Other => "other",
         }
     }
@@ -80,7 +94,9 @@ impl Failure {
             libc::ESHUTDOWN,
             libc::EFBIG,
         ];
-        FATAL.contains(&self.errno)
+        // A store without errno says that the file was cut off or has no space: it stays so.
+        let lost = self.errno == 0 && self.call == Call::MapWrite;
+        lost || FATAL.contains(&self.errno)
     }
 }
 
@@ -97,6 +113,25 @@ pub trait Engine {
 
     /// Lets go of the file; nothing is transferred after it. May take as long as the file system
     /// takes to close a file.
+    fn close(&mut self);
+}
+
+/// Does operations, one at a time.
+pub trait Perform {
+    /// The buffer of the next operation: filled before a write, looked at after a read.
+    fn buffer(&mut self) -> &mut [u8];
+
+    /// Does an operation. Called between two stamps.
+    fn perform(&mut self, request: &Request) -> Transfer;
+
+    /// Makes what was written durable.
+    ///
+    /// # Errors
+    /// When the file system says that something of it is not.
+    fn flush(&mut self) -> Result<(), Failure>;
+
+    /// Lets go of the files; nothing is done after it. May take as long as the file system takes to
+    /// close them.
     fn close(&mut self);
 }
 

@@ -5,6 +5,9 @@
 //! starts, gives up threads) · `io_thread`, `collector` · `arrivals`, `engine`, `pattern`,
 //! `payload`, `recorder`, `target` (roots, datasets), `host` (facts, CPU), `link` (thin QUIC task)
 //! · `stamp`.
+//! starts, gives up threads) · `io_thread`, `collector` · `engine`, `pattern`, `payload`,
+//! `recorder`, `target` (roots, datasets), `host` (facts, CPU), `link` (thin QUIC task) · `stamp`, `fault` (copies that
+//! outlive SIGBUS).
 
 pub mod arrivals;
 pub mod cli;
@@ -12,6 +15,7 @@ pub mod collector;
 pub mod crew;
 pub mod daemon;
 pub mod engine;
+mod fault;
 pub mod host;
 pub mod io_thread;
 pub mod link;

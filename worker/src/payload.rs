@@ -4,20 +4,21 @@
 //! Buffers are whole pages of their own, aligned for direct I/O (an unaligned buffer costs a quarter
 //! of the rate), and touched before the point starts.
 
-use std::{ffi::c_void, io, ptr, slice};
+use std::{io, slice};
 
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use memory::{Mapping, PAGE};
 
 use crate::pattern::mix64;
 
-/// Least alignment of a buffer, and the step in which it is touched.
-const PAGE: usize = 4_096;
+pub use memory::MemoryPlace;
+
+pub(crate) mod memory;
 
 /// Memory of one I/O thread's operation in flight.
 #[derive(Debug)]
 pub struct Buffer {
-    mapping: *mut c_void,
-    mapped: usize,
+    // Unmapped when it is dropped.
+    _mapping: Mapping,
     start: *mut u8,
     length: usize,
 }
@@ -32,26 +33,21 @@ impl Buffer {
     /// # Errors
     /// When the kernel gives no memory, or `length` or `alignment` is not a size it could give.
     pub fn new(length: usize, alignment: usize) -> io::Result<Self> {
+        Self::with(length, alignment, &MemoryPlace::default())
+    }
+
+    /// The same, at a place.
+    ///
+    /// # Errors
+    /// As [`Buffer::new`]; the text says what there is too little of at that place.
+    pub fn with(length: usize, alignment: usize, place: &MemoryPlace) -> io::Result<Self> {
         let alignment = alignment.max(PAGE);
-        let slack = if alignment > PAGE { alignment } else { 0 };
-        let Some(mapped) =
-            length.checked_add(slack).filter(|_| length > 0 && alignment.is_power_of_two())
-        else {
-            return Err(io::ErrorKind::InvalidInput.into());
-        };
-        // SAFETY: a new private mapping at an address of the kernel's choice touches nothing.
-        let mapping = unsafe {
-            mmap_anonymous(
-                ptr::null_mut(),
-                mapped,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::PRIVATE,
-            )?
-        };
-        let base: *mut u8 = mapping.cast();
-        // At most `slack` bytes away, which were mapped as well.
+        let mapped = place.mapped(length, alignment).ok_or(io::ErrorKind::InvalidInput)?;
+        let mapping = Mapping::new(mapped, place)?;
+        let base = mapping.start();
+        // Not so far away that `length` bytes behind it were not mapped as well.
         let start = base.wrapping_add(base.align_offset(alignment));
-        let mut buffer = Self { mapping, mapped, start, length };
+        let mut buffer = Self { _mapping: mapping, start, length };
         for page in buffer.bytes_mut().chunks_mut(PAGE) {
             page[0] = std::hint::black_box(1);
         }
@@ -83,14 +79,6 @@ impl Buffer {
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `bytes`, and `&mut self` makes this the only reference.
         unsafe { slice::from_raw_parts_mut(self.start, self.length) }
-    }
-}
-
-impl Drop for Buffer {
-    fn drop(&mut self) {
-        // SAFETY: this is the mapping that `new` made, whole, and nothing refers to it any more.
-        // Failure would mean that it was not mapped; there is nothing to be done about it.
-        let _ = unsafe { munmap(self.mapping, self.mapped) };
     }
 }
 
