@@ -437,6 +437,20 @@ pub struct ThreadPlan {
     pub seed: u64,
 }
 
+impl ThreadPlan {
+    /// Name of one of its files, for people.
+    #[must_use]
+    pub fn file_name(&self, file: u32) -> String {
+        match &self.files {
+            Files::Named(parts) | Files::Listed(parts) | Files::Devices(parts) => {
+                let part = usize::try_from(file).ok().and_then(|place| parts.get(place));
+                part.map_or_else(String::new, |part| part.file.clone())
+            }
+            Files::Tree(tree) => tree.file_name(self.thread, file),
+        }
+    }
+}
+
 /// What a thread touches.
 #[derive(Debug, Clone, PartialEq, Eq, Archive, Serialize, Deserialize)]
 pub enum Files {
@@ -497,6 +511,17 @@ pub struct Names {
 }
 
 impl TreePart {
+    /// Path of one of its files below the dataset's directory, as it was made.
+    #[must_use]
+    pub fn file_name(&self, thread: u32, file: u32) -> String {
+        let (base, dir) = (&self.base, file / self.files_per_dir.max(1));
+        if self.shared_dirs {
+            format!("{base}/d{dir:04}/t{thread:05}-f{file:07}")
+        } else {
+            format!("{base}/t{thread:05}/d{dir:04}/f{file:07}")
+        }
+    }
+
     /// Files of this thread.
     #[must_use]
     pub fn files(&self) -> u64 {

@@ -1,16 +1,16 @@
-//! The mechanisms that move one block: what an I/O thread calls between its two stamps.
+//! The mechanisms that do an operation: what an I/O thread calls between its two stamps.
 //!
-//! A closed set, picked once per point by a match; the loop is generic over [`Engine`]. An engine
-//! owns the thread's buffer and its hold of the file, and counts nothing: what happened comes back
-//! with each transfer.
+//! A closed set, picked once per point by a match; the loops are generic over [`Engine`] (one
+//! operation at a time) and [`Queue`] (several in flight). An engine owns the thread's buffers and
+//! its hold of the files, and counts nothing: what happened comes back with each transfer.
 
 use std::time::Duration;
 
-use iofleet_shared::work::OpKind;
+use iofleet_shared::{stats::FileTimes, work::OpKind};
 
 pub use mmap::Mmap;
 pub use null::Null;
-pub use sync::{SyncRead, SyncWrite};
+pub use sync::{Special, Sync};
 
 mod mmap;
 mod null;
@@ -45,6 +45,8 @@ pub enum Call {
     Write,
     /// `fsync`.
     Fsync,
+    /// `flock`.
+    Flock,
     /// `pread` returned nothing inside the range: the file ends too early.
     ShortRead,
     /// `pwrite` wrote nothing and reported no error.
@@ -68,6 +70,7 @@ impl Call {
             Self::Read => "pread",
             Self::Write => "pwrite",
             Self::Fsync => "fsync",
+            Self::Flock => "flock",
             Self::ShortRead => "short read",
             Self::ShortWrite => "short write",
             Self::MapRead => "mmap load (SIGBUS: beyond the end of the file, or page not readable)",
@@ -100,26 +103,20 @@ impl Failure {
     }
 }
 
-/// Moves blocks, one at a time.
-pub trait Engine {
-    /// Moves the block at `offset`.
-    fn transfer(&mut self, offset: u64) -> Transfer;
-
-    /// Makes what was written durable.
-    ///
-    /// # Errors
-    /// When the file system says that something of it is not.
-    fn flush(&mut self) -> Result<(), Failure>;
-
-    /// Lets go of the file; nothing is transferred after it. May take as long as the file system
-    /// takes to close a file.
-    fn close(&mut self);
-}
-
 /// Does operations, one at a time.
-pub trait Perform {
+pub trait Engine {
     /// The buffer of the next operation: filled before a write, looked at after a read.
     fn buffer(&mut self) -> &mut [u8];
+
+    /// Makes ready for an operation, outside of its service time: opens its file if that is not
+    /// open.
+    ///
+    /// # Errors
+    /// When that fails; the operation then counts as failed.
+    #[inline]
+    fn prepare(&mut self, _request: &Request) -> Result<(), Failure> {
+        Ok(())
+    }
 
     /// Does an operation. Called between two stamps.
     fn perform(&mut self, request: &Request) -> Transfer;
@@ -133,17 +130,24 @@ pub trait Perform {
     /// Lets go of the files; nothing is done after it. May take as long as the file system takes to
     /// close them.
     fn close(&mut self);
+
+    /// From open to close of the files that were opened and closed meanwhile.
+    fn file_times(&self) -> FileTimes {
+        FileTimes::default()
+    }
 }
 
 /// The engine of a point's threads, as a value that is matched once.
 #[derive(Debug)]
 pub enum AnyEngine {
-    /// `pread`.
-    SyncRead(SyncRead),
-    /// `pwrite`.
-    SyncWrite(SyncWrite<false>),
-    /// `pwrite`, then `fsync`.
-    SyncWriteEach(SyncWrite<true>),
+    /// `pread` and `pwrite`.
+    Sync(Sync<false>),
+    /// The same with what slows it down: flags, locks, fsync with each write.
+    SyncSpecial(Sync<true>),
+    /// A shared mapping.
+    Mmap(Mmap),
+    /// Nothing.
+    Null(Null),
     /// Follows a test's script.
     #[cfg(test)]
     Scripted(scripted::Scripted),
@@ -164,6 +168,14 @@ pub struct Request {
     pub number: u64,
     /// Where it begins in its file.
     pub offset: u64,
+    /// Blocks of the thread's grid that it covers; 1 for operations on names.
+    pub blocks: u32,
+}
+
+impl Request {
+    /// No operation: what stands in an empty place.
+    pub const NOTHING: Self =
+        Self { op: OpKind::Read, lane: 0, file: 0, bytes: 0, number: 0, offset: 0, blocks: 0 };
 }
 
 /// The outcome of an operation that was in flight.

@@ -4,10 +4,7 @@
 //! `cli` · `daemon` (select and effects) · `machine` (pure: event in, effects out), `crew` (arms,
 //! starts, gives up threads) · `io_thread`, `collector` · `arrivals`, `engine`, `pattern`,
 //! `payload`, `recorder`, `target` (roots, datasets), `host` (facts, CPU), `link` (thin QUIC task)
-//! · `stamp`.
-//! starts, gives up threads) · `io_thread`, `collector` · `engine`, `pattern`, `payload`,
-//! `recorder`, `target` (roots, datasets), `host` (facts, CPU), `link` (thin QUIC task) · `stamp`, `fault` (copies that
-//! outlive SIGBUS).
+//! · `stamp`, `fault` (copies that outlive SIGBUS).
 
 pub mod arrivals;
 pub mod cli;

@@ -15,7 +15,7 @@ use std::fmt;
 
 use iofleet_shared::stats::{BYTE_UNITS, OP_UNITS};
 
-use crate::engine::Failure;
+use crate::engine::{Failure, Request};
 
 pub use failures::{FailedKind, Failures};
 pub use rings::{Counters, FullLatency, Histograms, Inlet, Outlet, TickRun, rings};
@@ -176,14 +176,14 @@ impl Recorder {
         (start, end)
     }
 
-    /// Counts an operation at `offset` that failed.
+    /// Counts an operation that failed.
     #[cold]
-    pub fn failed(&mut self, start: u64, end: u64, failure: Failure, offset: u64) {
+    pub fn failed(&mut self, start: u64, end: u64, failure: Failure, request: &Request) {
         let (start, end) = self.in_order(start, end);
         self.pass(end);
         self.interval.errors += 1;
         self.totals[usize::from(self.measured)].errors += 1;
-        self.failures.add(failure, start, end, offset);
+        self.failures.add(failure, start, end, request);
     }
 
     /// Goes on to `end` without an operation.

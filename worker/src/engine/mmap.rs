@@ -16,7 +16,7 @@ use rustix::{
     param::page_size,
 };
 
-use super::{Call, Failure, Perform, Request, Transfer};
+use super::{Call, Failure, Engine, Request, Transfer};
 use crate::{fault::Guard, payload::Buffer};
 
 /// Copies blocks from and to mappings.
@@ -124,7 +124,7 @@ impl Mmap {
     }
 }
 
-impl Perform for Mmap {
+impl Engine for Mmap {
     #[inline]
     fn buffer(&mut self) -> &mut [u8] {
         self.buffer.bytes_mut()

@@ -1,92 +1,143 @@
 //! The engine `sync`: `pread` and `pwrite`, one operation in flight.
 
-use std::{fs::File, sync::Arc};
-
-use rustix::{
-    fs::fsync,
-    io::{Errno, pread, pwrite},
+use std::{
+    io::{IoSlice, IoSliceMut},
+    os::fd::AsFd,
 };
 
-use super::{Call, Engine, Failure, Transfer};
-use crate::payload::Buffer;
+use iofleet_shared::{stats::FileTimes, work::OpKind};
+use rustix::{
+    fs::{FlockOperation, flock, fsync},
+    io::{Errno, ReadWriteFlags, pread, preadv2, pwrite, pwritev2},
+};
 
-/// Reads with `pread`.
-#[derive(Debug)]
-pub struct SyncRead {
-    file: Option<Arc<File>>,
-    buffer: Buffer,
+use super::{Call, Engine, Failure, Request, Transfer};
+use crate::{files::Descriptors, payload::Buffer};
+
+/// What makes an operation more than one plain call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Special {
+    /// `fsync` follows each write and is part of it.
+    pub fsync_each: bool,
+    /// `flock` before each operation, and release after it.
+    pub lock: bool,
+    /// `RWF_HIPRI` with each call.
+    pub high_priority: bool,
 }
 
-impl SyncRead {
-    /// Reads `file` block by block into `buffer`.
+/// Reads and writes. Without `SPECIAL` each operation is one call.
+#[derive(Debug)]
+pub struct Sync<const SPECIAL: bool> {
+    files: Descriptors,
+    buffer: Buffer,
+    special: Special,
+}
+
+impl Sync<false> {
+    /// Moves blocks between `files` and `buffer`.
     #[must_use]
-    pub fn new(file: Arc<File>, buffer: Buffer) -> Self {
-        Self { file: Some(file), buffer }
+    pub fn new(files: Descriptors, buffer: Buffer) -> Self {
+        Self { files, buffer, special: Special::default() }
     }
 }
 
-impl Engine for SyncRead {
+impl Sync<true> {
+    /// The same, with more to each operation.
+    #[must_use]
+    pub fn special(files: Descriptors, buffer: Buffer, special: Special) -> Self {
+        Self { files, buffer, special }
+    }
+}
+
+impl<const SPECIAL: bool> Engine for Sync<SPECIAL> {
     #[inline]
-    fn transfer(&mut self, offset: u64) -> Transfer {
-        let Some(file) = &self.file else {
-            return closed(Call::Read);
+    fn buffer(&mut self) -> &mut [u8] {
+        self.buffer.bytes_mut()
+    }
+
+    #[inline]
+    fn prepare(&mut self, request: &Request) -> Result<(), Failure> {
+        self.files.prepare(request.file)
+    }
+
+    #[inline]
+    fn perform(&mut self, request: &Request) -> Transfer {
+        if SPECIAL {
+            return self.perform_special(request);
+        }
+        let Request { op, file, bytes, offset, .. } = *request;
+        let Some(file) = self.files.get(file) else {
+            return closed(op);
         };
-        let block = self.buffer.bytes_mut();
-        let length = block.len();
-        whole(length, Call::Read, Call::ShortRead, |done| {
-            pread(file, &mut block[done..], offset + done as u64)
-        })
+        let block = &mut self.buffer.bytes_mut()[..bytes as usize];
+        match op {
+            OpKind::Write => whole(block.len(), Call::Write, Call::ShortWrite, |done| {
+                pwrite(file, &block[done..], offset + done as u64)
+            }),
+            _ => whole(block.len(), Call::Read, Call::ShortRead, |done| {
+                pread(file, &mut block[done..], offset + done as u64)
+            }),
+        }
     }
 
     fn flush(&mut self) -> Result<(), Failure> {
-        Ok(())
+        self.files.flush()
     }
 
     fn close(&mut self) {
-        self.file = None;
+        self.files.close();
+    }
+
+    fn file_times(&self) -> FileTimes {
+        self.files.times()
     }
 }
 
-/// Writes with `pwrite`; with `EACH`, fsync follows each block and is part of its operation.
-#[derive(Debug)]
-pub struct SyncWrite<const EACH: bool> {
-    file: Option<Arc<File>>,
-    buffer: Buffer,
-}
-
-impl<const EACH: bool> SyncWrite<EACH> {
-    /// Writes `buffer` to each block of `file`.
-    #[must_use]
-    pub fn new(file: Arc<File>, buffer: Buffer) -> Self {
-        Self { file: Some(file), buffer }
-    }
-}
-
-impl<const EACH: bool> Engine for SyncWrite<EACH> {
-    #[inline]
-    fn transfer(&mut self, offset: u64) -> Transfer {
-        let Some(file) = &self.file else {
-            return closed(Call::Write);
+impl<const SPECIAL: bool> Sync<SPECIAL> {
+    fn perform_special(&mut self, request: &Request) -> Transfer {
+        let Special { fsync_each, lock, high_priority } = self.special;
+        let Request { op, file, bytes, offset, .. } = *request;
+        let Some(file) = self.files.get(file) else {
+            return closed(op);
         };
-        let block = self.buffer.bytes();
-        let mut transfer = whole(block.len(), Call::Write, Call::ShortWrite, |done| {
-            pwrite(file, &block[done..], offset + done as u64)
-        });
-        if EACH && transfer.result.is_ok() {
-            transfer.result = self.flush().and(transfer.result);
+        if lock {
+            let kind = if op == OpKind::Write {
+                FlockOperation::LockExclusive
+            } else {
+                FlockOperation::LockShared
+            };
+            if let Err(error) = retried(|| flock(file, kind)) {
+                return failed(Call::Flock, error);
+            }
+        }
+        let flags = if high_priority { ReadWriteFlags::HIPRI } else { ReadWriteFlags::empty() };
+        let block = &mut self.buffer.bytes_mut()[..bytes as usize];
+        let mut transfer = match op {
+            OpKind::Write => whole(block.len(), Call::Write, Call::ShortWrite, |done| {
+                let at = offset + done as u64;
+                if high_priority {
+                    pwritev2(file, &[IoSlice::new(&block[done..])], at, flags)
+                } else {
+                    pwrite(file, &block[done..], at)
+                }
+            }),
+            _ => whole(block.len(), Call::Read, Call::ShortRead, |done| {
+                let at = offset + done as u64;
+                if high_priority {
+                    preadv2(file, &mut [IoSliceMut::new(&mut block[done..])], at, flags)
+                } else {
+                    pread(file, &mut block[done..], at)
+                }
+            }),
+        };
+        if fsync_each && op == OpKind::Write && transfer.result.is_ok() {
+            let flushed = retried(|| fsync(file)).map_err(|error| failure(Call::Fsync, error));
+            transfer.result = flushed.and(transfer.result);
+        }
+        if lock && let Err(error) = retried(|| flock(file, FlockOperation::Unlock)) {
+            transfer.result = transfer.result.and(Err(failure(Call::Flock, error)));
         }
         transfer
-    }
-
-    fn flush(&mut self) -> Result<(), Failure> {
-        let Some(file) = &self.file else {
-            return Err(Failure { call: Call::Fsync, errno: libc::EBADF });
-        };
-        retried(|| fsync(file)).map_err(|error| failure(Call::Fsync, error))
-    }
-
-    fn close(&mut self) {
-        self.file = None;
     }
 }
 
@@ -135,8 +186,13 @@ fn failure(call: Call, error: Errno) -> Failure {
 }
 
 #[cold]
-fn closed(call: Call) -> Transfer {
-    Transfer { shorts: 0, result: Err(Failure { call, errno: libc::EBADF }) }
+fn failed(call: Call, error: Errno) -> Transfer {
+    Transfer { shorts: 0, result: Err(failure(call, error)) }
+}
+
+#[cold]
+fn closed(op: OpKind) -> Transfer {
+    failed(if op == OpKind::Write { Call::Write } else { Call::Read }, Errno::BADF)
 }
 
 #[cfg(test)]

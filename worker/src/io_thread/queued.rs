@@ -11,7 +11,7 @@ use iofleet_shared::stats::ThreadEnd;
 
 use super::{
     Account, Bench, Gone, Issued, Seat,
-    fittings::{Due, Fittings, Turn},
+    fittings::{Due, Fittings},
     roll_call,
     steps::Progress,
 };
@@ -100,10 +100,10 @@ pub(super) fn operate(
         if flight.is_idle() {
             match (end, due_in) {
                 (Some(end), _) => return Ok((seat, end, since)),
-                (None, _) => match fittings.pacing.idle(clock, bench) {
-                    Turn::Now(_) => since = clock.now(),
-                    Turn::Ended(why) => end = Some(why),
-                },
+                (None, _) => {
+                    end = fittings.pacing.idle(clock, bench);
+                    since = clock.now();
+                }
             }
             continue;
         }
@@ -257,7 +257,6 @@ impl Flight {
     #[cold]
     fn hand_back(&mut self, fittings: &mut Fittings) {
         for slot in self.chosen.drain(..) {
-            fittings.pacing.not_issued();
             fittings.contents.taken_back(&self.slots[slot as usize].request);
             self.free.push(slot);
         }

@@ -42,7 +42,7 @@ pub(super) fn operate(
         budget = budget.saturating_sub(u64::from(request.blocks));
         let mut intended = None;
         if fittings.pacing.is_paced() {
-            match fittings.pacing.turn(timeline.after_t0(since), clock, bench) {
+            match fittings.pacing.turn(clock, bench) {
                 Turn::Now(arrived) => intended = arrived,
                 Turn::Ended(end) => return Ok((seat, end, since)),
             }
@@ -63,7 +63,7 @@ pub(super) fn operate(
         })?;
         seat = back;
         let Some(Stamped { start, end, outcome }) = call else {
-            fittings.pacing.not_issued();
+            fittings.contents.taken_back(&request);
             return Ok((seat, ThreadEnd::Deadline, since));
         };
         since = end;

@@ -1,6 +1,6 @@
 //! Failed operations by kind: a small table of fixed size, since a thread must not allocate.
 
-use crate::engine::{Call, Failure};
+use crate::engine::{Call, Failure, Request};
 
 /// Kinds that have a row of their own.
 const KINDS_MAX: usize = 8;
@@ -14,6 +14,8 @@ pub struct FailedKind {
     pub count: u64,
     /// When the first one failed, in ns after T0.
     pub first_ns: u64,
+    /// File of the first one, by its place among the thread's files.
+    pub first_file: u32,
     /// Offset of the first one.
     pub first_offset: u64,
     /// Sum of their service times in ns.
@@ -37,7 +39,7 @@ impl Default for Failures {
 impl Failures {
     /// Counts one that was issued at `start` and failed at `end` (ns after T0).
     #[cold]
-    pub fn add(&mut self, failure: Failure, start: u64, end: u64, offset: u64) {
+    pub fn add(&mut self, failure: Failure, start: u64, end: u64, request: &Request) {
         let known = self.kinds.iter().position(|kind| kind.failure == failure);
         let other = Failure { call: Call::Other, errno: 0 };
         let failure = if known.is_some() || self.kinds.len() < KINDS_MAX { failure } else { other };
@@ -52,7 +54,8 @@ impl Failures {
                 failure,
                 count: 1,
                 first_ns: end,
-                first_offset: offset,
+                first_file: request.file,
+                first_offset: request.offset,
                 sum_ns: service,
                 max_ns: service,
             }),

@@ -68,14 +68,31 @@ pub struct Histograms {
 }
 
 impl Histograms {
-    fn new(with_response: bool) -> Self {
+    /// Empty ones; `with_response` under an offered load.
+    #[must_use]
+    pub fn new(with_response: bool) -> Self {
         Self {
             service: LatencyCounts::new(),
             response: with_response.then(LatencyCounts::new),
         }
     }
 
-    fn clear(&mut self) {
+    /// Empty ones of the same shape.
+    #[must_use]
+    pub fn like(&self) -> Self {
+        Self::new(self.response.is_some())
+    }
+
+    /// Adds others.
+    pub fn merge(&mut self, other: &Self) {
+        self.service.merge(&other.service);
+        if let (Some(own), Some(other)) = (&mut self.response, &other.response) {
+            own.merge(other);
+        }
+    }
+
+    /// Forgets all.
+    pub fn clear(&mut self) {
         self.service.clear();
         if let Some(response) = &mut self.response {
             response.clear();
