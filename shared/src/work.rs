@@ -87,10 +87,34 @@ pub enum Layout {
 pub enum Pattern {
     /// Ascending.
     Sequential,
+    /// Descending.
+    Backward,
+    /// Every `step`th block from the first on, then from the second on, and so forth: each block
+    /// once before any comes again.
+    Strided {
+        /// Blocks from one to the next, at least 1.
+        step: u64,
+    },
     /// Uniform, with repetition.
     Random,
     /// A seeded permutation: each block once before any comes again.
     RandomOnce,
+    /// The k-th most popular block in proportion to 1/k^theta, popular blocks scattered.
+    Zipf {
+        /// theta in 1/1000, more than 0.
+        theta_milli: u32,
+    },
+    /// A share h of draws falls on a share 1 - h of the blocks, and so on among those; popular
+    /// blocks scattered.
+    Pareto {
+        /// h in 1/1000, from 500 (uniform) to 999.
+        h_milli: u32,
+    },
+    /// A hot spot in the middle of the blocks, normally distributed.
+    Normal {
+        /// Standard deviation as a share of the blocks, in 1/1000, at most 1000.
+        deviation_milli: u32,
+    },
 }
 
 /// The mechanism that moves the bytes.

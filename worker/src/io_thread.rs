@@ -14,7 +14,7 @@ use iofleet_shared::{
 
 use crate::{
     engine::{AnyEngine, Engine, Failure, Transfer},
-    pattern::{Blocks, Cursor, Place, Random, RandomOnce, Sequential},
+    pattern::{AnyCursor, Blocks, Cursor, Place, Random, RandomOnce, Sequential},
     stamp::{Clock, Gettime, StampClock, StampKind, Tsc, sleep_until},
 };
 
@@ -151,6 +151,13 @@ impl Rest<'_> {
             Pattern::Sequential => self.with_cursor(&mut engine, Sequential::new(blocks)),
             Pattern::Random => self.with_cursor(&mut engine, Random::new(blocks, seed)),
             Pattern::RandomOnce => self.with_cursor(&mut engine, RandomOnce::new(blocks, seed)),
+            Pattern::Backward
+            | Pattern::Strided { .. }
+            | Pattern::Zipf { .. }
+            | Pattern::Pareto { .. }
+            | Pattern::Normal { .. } => {
+                self.with_cursor(&mut engine, AnyCursor::new(&pattern, blocks, seed))
+            }
         }
     }
 
@@ -230,7 +237,7 @@ fn operate(
         if control.is_stopped() {
             return Ok((seat, ThreadEnd::Stopped, since));
         }
-        let Place { number, offset } = cursor.next();
+        let Place { number, offset, .. } = cursor.next();
         let (back, call) = seat.away(since, || {
             let start = clock.now();
             if start >= deadline {

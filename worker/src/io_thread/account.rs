@@ -71,7 +71,7 @@ impl Account {
     pub fn succeeded(&mut self, times: Issued, number: u64, bytes: u64) {
         self.issued += 1;
         self.recorder.completed(times.start, times.end, bytes);
-        self.coverage.succeeded(number);
+        self.coverage.succeeded(number, 1);
     }
 
     /// An operation moved its block in several goes, or failed.
@@ -90,7 +90,7 @@ impl Account {
             Err(failure) => {
                 self.issued += 1;
                 self.recorder.failed(times.start, times.end, failure, offset);
-                self.coverage.failed(number);
+                self.coverage.failed(number, 1);
             }
         }
     }
@@ -127,7 +127,11 @@ impl Account {
 
     /// Works out what takes some time, so that the collector need not.
     pub fn seal(&mut self) {
-        self.written = Some(self.coverage.written());
+        self.written = Some(self.written_of_file());
+    }
+
+    fn written_of_file(&self) -> Written {
+        self.coverage.written().pop().map_or(Written::Nothing, |part| part.written)
     }
 
     /// The thread never started.
@@ -173,10 +177,10 @@ impl Account {
                 .map(|_| self.busy_end.unwrap_or_else(|| self.recorder.last_end()).cast_signed()),
             fsync_ns: self.flush.map(|flush| flush.end - flush.start),
             open_ns,
-            bytes_touched: self.coverage.bytes_touched(),
+            bytes_touched: self.coverage.bytes_touched().unwrap_or(0),
             passes_milli: self.coverage.passes_milli(),
             unfinished_ns: stuck.map(|call| call.end.saturating_sub(call.start)),
-            written: self.written.clone().unwrap_or_else(|| self.coverage.written()),
+            written: self.written.clone().unwrap_or_else(|| self.written_of_file()),
         }
     }
 }
