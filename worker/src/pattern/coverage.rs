@@ -75,8 +75,9 @@ impl Coverage {
         Self::of_mix(blocks, op, pattern, &[], &[])
     }
 
-    /// Of those operations of a thread that are of kind `op`. What the thread touched by reads and
-    /// writes together is the coverage of reads without a mix, told of all of them.
+    /// Of those operations of a thread that are of kind `op`, where kinds and sizes are drawn from
+    /// these (none: as with [`Coverage::new`]). What a thread touches by reads and writes together
+    /// is a coverage of `OpKind::Read` with no `ops`, told of all of them.
     #[must_use]
     pub fn of_mix(
         blocks: Arc<Blocks>,
