@@ -11,7 +11,7 @@ use std::sync::Arc;
 use iofleet_shared::work::Pattern;
 
 pub use blocks::{Blocks, Place};
-pub use coverage::{Coverage, WrittenPart};
+pub use coverage::Coverage;
 pub use orders::{Backward, Random, RandomOnce, Sequential, Strided};
 pub use picker::Picker;
 pub use random::mix64;

@@ -143,7 +143,7 @@ pub(super) fn operate(
             };
             let account = seat.account();
             let block = queue.buffer(slot);
-            if let Some(damage) = fittings.contents.after(block, &request, transfer.result) {
+            if let Some(damage) = fittings.contents.after(slot, block, &request, transfer.result) {
                 account.damaged(&request, damage);
             }
             if !progress.count(account, times, &request, transfer) && end.is_none() {
@@ -230,7 +230,7 @@ impl Flight {
                 return Choice::Ended(ThreadEnd::Finished);
             };
             *budget = budget.saturating_sub(u64::from(request.blocks));
-            fittings.contents.before(queue.buffer(slot), &request);
+            fittings.contents.before(slot, queue.buffer(slot), &request);
             self.slots[slot as usize] = Slot { request, start: 0, intended, in_flight: false };
             self.free.pop();
             self.chosen.push(slot);

@@ -48,7 +48,7 @@ pub(super) fn operate(
             }
             since = clock.now();
         }
-        fittings.contents.before(engine.buffer(), &request);
+        fittings.contents.before(0, engine.buffer(), &request);
         let ready = engine.prepare(&request);
         let (back, call) = seat.away(since, || {
             let start = clock.now();
@@ -74,7 +74,7 @@ pub(super) fn operate(
             seat.account().full(times.start);
         }
         let account = seat.account();
-        if let Some(damage) = fittings.contents.after(engine.buffer(), &request, outcome.result) {
+        if let Some(damage) = fittings.contents.after(0, engine.buffer(), &request, outcome.result) {
             account.damaged(&request, damage);
         }
         let goes_on = progress.count(account, times, &request, outcome);

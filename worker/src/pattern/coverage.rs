@@ -9,10 +9,12 @@
 
 use std::{ops::Range, sync::Arc};
 
-use iofleet_shared::work::{OpKind, OpShare, Pattern, SizeShare};
+use iofleet_shared::{
+    stats::WrittenPart,
+    work::{OpKind, OpShare, Pattern, SizeShare},
+};
 
 use super::Blocks;
-pub use listing::WrittenPart;
 
 mod listing;
 

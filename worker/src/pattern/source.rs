@@ -2,15 +2,25 @@
 
 use std::{cmp::Reverse, sync::Arc};
 
-use iofleet_shared::work::{OpKind, OpShare, Pattern, SizeShare};
+use iofleet_shared::{
+    stats::NamesLeft,
+    work::{OpKind, OpShare, Pattern, SizeShare},
+};
 
-use super::{AnyCursor, Blocks, Cursor, Picker, Place, mix64};
+use super::{
+    AnyCursor, Blocks, Cursor, Picker, Place, Random, RandomOnce, Sequential, mix64,
+};
 use crate::engine::Request;
 
-/// An endless series of operations.
+/// A series of operations.
 pub trait Source {
-    /// The next operation.
-    fn next(&mut self) -> Request;
+    /// The next operation; none when there is nothing left to do. Orders of blocks never end.
+    fn next(&mut self) -> Option<Request>;
+
+    /// Where the names stand that it worked on.
+    fn names(&self) -> Option<NamesLeft> {
+        None
+    }
 }
 
 /// Operations of one kind on one block each.
@@ -31,9 +41,61 @@ impl<C: Cursor> Single<C> {
 
 impl<C: Cursor> Source for Single<C> {
     #[inline]
-    fn next(&mut self) -> Request {
-        request(self.op, self.lane, self.cursor.next())
+    fn next(&mut self) -> Option<Request> {
+        Some(request(self.op, self.lane, self.cursor.next(), 1))
     }
+}
+
+/// The source of a point's threads, as a value that is matched once: the commonest ones by
+/// themselves, so that an operation costs next to nothing.
+#[derive(Debug)]
+pub enum AnySource {
+    /// Ascending.
+    Sequential(Single<Sequential>),
+    /// Uniform.
+    Random(Single<Random>),
+    /// A permutation.
+    RandomOnce(Single<RandomOnce>),
+    /// All else.
+    Drawn(Drawn),
+}
+
+impl AnySource {
+    /// The source for `ops` and `sizes` over `blocks`; see [`Drawn::new`].
+    #[must_use]
+    pub fn new(
+        blocks: &Arc<Blocks>,
+        pattern: &Pattern,
+        ops: &[OpShare],
+        sizes: &[SizeShare],
+        lanes: &[OpKind],
+        seed: u64,
+    ) -> Self {
+        let blocks = Arc::clone(blocks);
+        match (ops, sizes, pattern) {
+            ([only], [] | [_], Pattern::Sequential) => Self::Sequential(Single::new(
+                Sequential::new(blocks),
+                only.op,
+                lane_of(lanes, only.op),
+            )),
+            ([only], [] | [_], Pattern::Random) => Self::Random(Single::new(
+                Random::new(blocks, seed),
+                only.op,
+                lane_of(lanes, only.op),
+            )),
+            ([only], [] | [_], Pattern::RandomOnce) => Self::RandomOnce(Single::new(
+                RandomOnce::new(blocks, seed),
+                only.op,
+                lane_of(lanes, only.op),
+            )),
+            _ => Self::Drawn(Drawn::new(blocks, pattern, ops, sizes, lanes, seed)),
+        }
+    }
+}
+
+/// Place of a kind among the kinds of the point.
+fn lane_of(lanes: &[OpKind], op: OpKind) -> u32 {
+    (0..).zip(lanes).find(|(_, lane)| **lane == op).map_or(0, |(at, _)| at)
 }
 
 /// Operations whose kind and size are drawn, each independently of all else.
@@ -83,7 +145,6 @@ impl Drawn {
         lanes: &[OpKind],
         seed: u64,
     ) -> Self {
-        let lane_of = |op| (0..).zip(lanes).find(|(_, lane)| **lane == op).map_or(0, |(at, _)| at);
         let in_blocks: Vec<u64> =
             sizes.iter().map(|size| (size.bytes / blocks.block_bytes()).max(1)).collect();
         let mut descending = in_blocks.clone();
@@ -114,7 +175,7 @@ impl Drawn {
         let size_weights: Vec<u32> = sizes.iter().map(|share| share.weight).collect();
         Self {
             order,
-            ops: ops.iter().map(|share| (share.op, lane_of(share.op))).collect(),
+            ops: ops.iter().map(|share| (share.op, lane_of(lanes, share.op))).collect(),
             op: Picker::new(&op_weights, mix64(seed ^ 0x0b1d_0000_0000_0001)),
             sizes: in_blocks,
             size: Picker::new(&size_weights, mix64(seed ^ 0x0b1d_0000_0000_0002)),
@@ -169,16 +230,18 @@ fn around(blocks: &Blocks, number: u64, most: u64, sizes: &[u64], hint: &mut usi
 
 impl Source for Drawn {
     #[inline]
-    fn next(&mut self) -> Request {
+    fn next(&mut self) -> Option<Request> {
         let (op, lane) = self.ops[self.op.pick()];
-        request(op, lane, self.place())
+        let place = self.place();
+        let blocks = u64::from(place.bytes).div_ceil(self.blocks.block_bytes());
+        Some(request(op, lane, place, u32::try_from(blocks).unwrap_or(u32::MAX)))
     }
 }
 
 #[inline]
-fn request(op: OpKind, lane: u32, place: Place) -> Request {
+fn request(op: OpKind, lane: u32, place: Place, blocks: u32) -> Request {
     let Place { number, offset, file, bytes } = place;
-    Request { op, lane, file, bytes, number, offset }
+    Request { op, lane, file, bytes, number, offset, blocks }
 }
 
 #[cfg(test)]

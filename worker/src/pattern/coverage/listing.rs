@@ -2,18 +2,9 @@
 
 use std::{iter::Peekable, ops::Range};
 
-use iofleet_shared::{limits::EXTENTS_PER_THREAD_MAX, stats::Written, work::Extent};
+use iofleet_shared::{limits::EXTENTS_PER_THREAD_MAX, stats::{Written, WrittenPart}, work::Extent};
 
 use super::Blocks;
-
-/// What of one file a thread has written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WrittenPart {
-    /// Place of the file among the thread's files.
-    pub file: u32,
-    /// What: not `Nothing`.
-    pub written: Written,
-}
 
 /// Of every file something unknown.
 pub(super) fn scattered(blocks: &Blocks) -> Vec<WrittenPart> {

@@ -26,16 +26,16 @@ fn one_kind_and_size_is_the_cursor_itself() {
     let mut single = Single::new(Random::new(Arc::clone(&blocks), 3), OpKind::Read, 1);
     let mut drawn = drawn(&blocks, Pattern::Random, &[4], 3);
     for _ in 0..50 {
-        let request = single.next();
+        let request = single.next().unwrap();
         assert_eq!((request.op, request.lane, request.bytes), (OpKind::Read, 1, 4));
         assert_eq!(request.offset, 100 + 4 * request.number);
-        assert_eq!(request, drawn.next());
+        assert_eq!(request, drawn.next().unwrap());
     }
     let mut single = Single::new(Sequential::new(blocks), OpKind::Write, 0);
-    single.next();
+    single.next().unwrap();
     let offset = 104;
     let expected = Request { op: OpKind::Write, lane: 0, file: 0, bytes: 4, number: 1, offset };
-    assert_eq!(single.next(), expected);
+    assert_eq!(single.next().unwrap(), expected);
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn kinds_are_drawn_by_weight_and_places_do_not_depend_on_them() {
     let mut alone = drawn(&blocks, Pattern::Random, &[4], 5);
     let (mut mix, mut reads) = (mix, 0_u32);
     for _ in 0..10_000 {
-        let request = mix.next();
+        let request = mix.next().unwrap();
         assert_eq!(LANES[usize::try_from(request.lane).unwrap()], request.op);
         assert_eq!(request.number, alone.next().number);
         reads += u32::from(request.op == OpKind::Read);
@@ -74,7 +74,7 @@ fn sizes_at_random_have_their_shares_and_slots_are_even() {
     let mut drawn = drawn(&blocks, Pattern::Random, &[16, 4], 8);
     let mut slots = [0.0_f64; 4];
     for _ in 0..20_000 {
-        let request = drawn.next();
+        let request = drawn.next().unwrap();
         if request.bytes == 16 {
             slots[usize::try_from(request.offset / 16).unwrap()] += 1.0;
         }
@@ -137,7 +137,7 @@ proptest! {
         for _ in 0..2 {
             let mut pass = Vec::new();
             while pass.len() < usize::try_from(blocks.count()).unwrap() {
-                let request = drawn.next();
+                let request = drawn.next().unwrap();
                 prop_assert!(request.bytes <= 20);
                 let mut numbers = blocks_of(&blocks, &request);
                 if backward {
@@ -165,7 +165,7 @@ proptest! {
     ) {
         let mut drawn = drawn(&blocks, pattern, &[12, 4, 20], seed);
         for _ in 0..40 {
-            let request = drawn.next();
+            let request = drawn.next().unwrap();
             let numbers = blocks_of(&blocks, &request);
             let run = blocks.run(request.number, &mut 0);
             prop_assert!(numbers.iter().all(|number| run.contains(number)));
