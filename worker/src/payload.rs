@@ -1,12 +1,18 @@
-//! What the blocks of I/O threads hold: the memory ([`Buffer`]), and the bytes that are written
-//! ([`Filler`]).
+//! What the blocks of I/O threads hold: the memory ([`Buffer`]), the bytes that are written
+//! ([`Filler`]), and units that carry their place, so that a reader can tell what became of them
+//! ([`Units`], [`Generations`]).
 
 pub use buffer::Buffer;
 pub use fill::Filler;
+pub use generations::Generations;
+pub use units::{Damage, Expected, Units};
 
 mod buffer;
 mod fill;
+mod generations;
 mod random;
+mod units;
 
-/// Bytes of a unit: of deduplication and compression. Blocks are cut into units from their starts.
+/// Bytes of a unit: of deduplication, compression and verification. Blocks are cut into units from
+/// their starts.
 pub const UNIT: usize = 4_096;
