@@ -247,37 +247,6 @@ pub struct NamesLeft {
     pub renamed: Option<bool>,
 }
 
-/// What is wrong with data that was read.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Archive, Serialize, Deserialize,
-)]
-pub enum DamageKind {
-    /// Part of a write is there, and part is older.
-    Torn,
-    /// An older write is there.
-    Stale,
-    /// Data of another place is there.
-    Misdirected,
-    /// The bytes are nothing that was written.
-    Corrupted,
-    /// Nothing was written: zeros.
-    Missing,
-}
-
-impl DamageKind {
-    /// As people know it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Torn => "torn",
-            Self::Stale => "stale",
-            Self::Misdirected => "misdirected",
-            Self::Corrupted => "corrupted",
-            Self::Missing => "missing",
-        }
-    }
-}
-
 /// Damaged units of one kind, with the first of them.
 #[derive(Debug, Clone, PartialEq, Eq, Archive, Serialize, Deserialize)]
 pub struct DamageCount {
@@ -336,6 +305,54 @@ pub struct ErrorCount {
     pub sum_ns: u64,
     /// Longest of them.
     pub max_ns: u64,
+}
+
+/// How what was read differs from what was written.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Archive, Serialize, Deserialize,
+)]
+pub enum DamageKind {
+    /// Part of one write arrived, and part of another: in a block, or inside of a unit of it.
+    Torn,
+    /// Whole data of an earlier write: a later one was lost.
+    Stale,
+    /// Whole data that belongs somewhere else.
+    Misdirected,
+    /// Data that nobody has written like that.
+    Corrupted,
+    /// Zeros where data was written.
+    Missing,
+}
+
+impl DamageKind {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Torn, Self::Stale, Self::Misdirected, Self::Corrupted, Self::Missing];
+
+    /// As in results.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Torn => "torn",
+            Self::Stale => "stale",
+            Self::Misdirected => "misdirected",
+            Self::Corrupted => "corrupted",
+            Self::Missing => "missing",
+        }
+    }
+}
+
+/// What a damaged unit says of itself; without meaning where it is corrupted, 0 where it is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Archive, Serialize, Deserialize)]
+pub struct Found {
+    /// `Data::dataset` of its writer.
+    pub dataset: u64,
+    /// File that it was written to.
+    pub file: u64,
+    /// Byte offset in that file.
+    pub offset: u64,
+    /// Generation of the write.
+    pub generation: u32,
 }
 
 /// The payload of a node's measured phase up to the instant at which its first thread ended: as in

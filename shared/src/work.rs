@@ -476,6 +476,29 @@ pub struct FilePart {
     pub stride_bytes: u64,
 }
 
+impl FilePart {
+    /// End of its last whole block.
+    #[must_use]
+    pub fn end(&self, block_bytes: u64) -> u64 {
+        let stride = self.stride_bytes.max(block_bytes).max(1);
+        let end = |extent: &Extent| {
+            let blocks = extent.length.checked_sub(block_bytes).map_or(0, |last| last / stride + 1);
+            (blocks > 0).then(|| extent.offset + (blocks - 1) * stride + block_bytes)
+        };
+        self.extents.iter().filter_map(end).max().unwrap_or(0)
+    }
+
+    /// Whole blocks in it.
+    #[must_use]
+    pub fn blocks(&self, block_bytes: u64) -> u64 {
+        let stride = self.stride_bytes.max(block_bytes).max(1);
+        let blocks = |extent: &Extent| {
+            extent.length.checked_sub(block_bytes).map_or(0, |last| last / stride + 1)
+        };
+        self.extents.iter().map(blocks).sum()
+    }
+}
+
 /// A thread's part of a tree: `<base>/t00003/d0000/f0000001`, or with shared directories
 /// `<base>/d0000/t00003-f0000001`.
 #[derive(Debug, Clone, PartialEq, Eq, Archive, Serialize, Deserialize)]
@@ -522,9 +545,32 @@ impl TreePart {
         }
     }
 
+    /// Size of one of its files: drawn by weight from the seed, the thread and the number.
+    #[must_use]
+    pub fn size_of(&self, thread: u32, file: u64) -> u64 {
+        let all: u64 = self.sizes.iter().map(|size| u64::from(size.weight)).sum();
+        let drawn = mix(self.sizes_seed ^ mix((u64::from(thread) << 40) ^ file));
+        let mut left = u64::try_from((u128::from(drawn) * u128::from(all)) >> 64).unwrap_or(0);
+        for size in &self.sizes {
+            match left.checked_sub(u64::from(size.weight)) {
+                Some(rest) => left = rest,
+                None => return size.bytes,
+            }
+        }
+        0
+    }
+
     /// Files of this thread.
     #[must_use]
     pub fn files(&self) -> u64 {
         u64::from(self.dirs) * u64::from(self.files_per_dir)
     }
+}
+
+/// The finaliser of splitmix64: every bit of the result hangs on every bit of `value`.
+fn mix(value: u64) -> u64 {
+    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
 }
