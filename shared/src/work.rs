@@ -438,6 +438,15 @@ pub struct ThreadPlan {
 }
 
 impl ThreadPlan {
+    /// Its files; none of a tree.
+    #[must_use]
+    pub fn parts(&self) -> &[FilePart] {
+        match &self.files {
+            Files::Named(parts) | Files::Listed(parts) | Files::Devices(parts) => parts,
+            Files::Tree(_) => &[],
+        }
+    }
+
     /// Name of one of its files, for people.
     #[must_use]
     pub fn file_name(&self, file: u32) -> String {
