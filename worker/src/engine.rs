@@ -8,7 +8,10 @@ use std::time::Duration;
 
 use iofleet_shared::work::OpKind;
 
+pub use names::Namespace;
 pub use sync::{SyncRead, SyncWrite};
+
+mod names;
 
 #[cfg(test)]
 pub(crate) mod scripted;
@@ -45,6 +48,26 @@ pub enum Call {
     ShortRead,
     /// `pwrite` wrote nothing and reported no error.
     ShortWrite,
+    /// `mkdir`.
+    Mkdir,
+    /// `open` that creates.
+    Create,
+    /// `stat`.
+    Stat,
+    /// `open`.
+    Open,
+    /// `open` of a directory.
+    OpenDir,
+    /// `getdents`.
+    Readdir,
+    /// `rename`.
+    Rename,
+    /// `unlink`.
+    Unlink,
+    /// `rmdir`.
+    Rmdir,
+    /// `close`.
+    Close,
     /// One of the kinds that came after the table of failures was full.
     Other,
 }
@@ -59,6 +82,16 @@ impl Call {
             Self::Fsync => "fsync",
             Self::ShortRead => "short read",
             Self::ShortWrite => "short write",
+            Self::Mkdir => "mkdir",
+            Self::Create => "open(O_CREAT)",
+            Self::Stat => "stat",
+            Self::Open => "open",
+            Self::OpenDir => "open(O_DIRECTORY)",
+            Self::Readdir => "getdents",
+            Self::Rename => "rename",
+            Self::Unlink => "unlink",
+            Self::Rmdir => "rmdir",
+            Self::Close => "close",
             Self::Other => "other",
         }
     }
@@ -97,6 +130,29 @@ pub trait Engine {
 
     /// Lets go of the file; nothing is transferred after it. May take as long as the file system
     /// takes to close a file.
+    fn close(&mut self);
+}
+
+/// Performs operations, one at a time.
+pub trait Perform {
+    /// Sees to what the operation needs and is not part of it, before the first stamp: called with
+    /// each request before [`Perform::perform`]. What fails here is said there.
+    #[inline]
+    fn prepare(&mut self, _request: &Request) {}
+
+    /// The buffer of the next operation: filled before a write, looked at after a read.
+    fn buffer(&mut self) -> &mut [u8];
+
+    /// Performs the operation, between two stamps.
+    fn perform(&mut self, request: &Request) -> Transfer;
+
+    /// Makes what was written durable.
+    ///
+    /// # Errors
+    /// When the file system says that something of it is not.
+    fn flush(&mut self) -> Result<(), Failure>;
+
+    /// Lets go of the files. May take as long as the file system takes to close them.
     fn close(&mut self);
 }
 

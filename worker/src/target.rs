@@ -26,6 +26,8 @@ use crate::host::{Host, user};
 pub use error::{RootError, TargetError};
 pub use roots::check_roots;
 
+pub(crate) use dataset::{is_plain, seen};
+
 use dataset::Dataset;
 use error::refused;
 use roots::Roots;

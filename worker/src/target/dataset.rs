@@ -195,7 +195,7 @@ impl Dataset {
 }
 
 /// Whether a name is one component and nothing special.
-pub(super) fn is_plain(name: &str) -> bool {
+pub(crate) fn is_plain(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= NAME_BYTES_MAX
         && !name.contains(['/', '\0'])
@@ -204,7 +204,7 @@ pub(super) fn is_plain(name: &str) -> bool {
 
 /// Asks again and again until there is an answer, for as long as another client's doings may stay
 /// unseen.
-pub(super) fn seen<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
+pub(crate) fn seen<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let began_ns = monotonic_ns();
     loop {
         if let Some(found) = look() {
