@@ -9,10 +9,12 @@ use std::time::Duration;
 use iofleet_shared::{stats::FileTimes, work::OpKind};
 
 pub use mmap::Mmap;
+pub use names::Namespace;
 pub use null::Null;
 pub use sync::{Special, Sync};
 
 mod mmap;
+mod names;
 mod null;
 #[cfg(test)]
 pub(crate) mod scripted;
@@ -58,6 +60,26 @@ pub enum Call {
     MapWrite,
     /// `msync`.
     Msync,
+    /// `mkdir`.
+    Mkdir,
+    /// `open` that creates.
+    Create,
+    /// `stat`.
+    Stat,
+    /// `open`.
+    Open,
+    /// `open` of a directory.
+    OpenDir,
+    /// `getdents`.
+    Readdir,
+    /// `rename`.
+    Rename,
+    /// `unlink`.
+    Unlink,
+    /// `rmdir`.
+    Rmdir,
+    /// `close`.
+    Close,
     /// One of the kinds that came after the table of failures was full.
     Other,
 }
@@ -76,6 +98,16 @@ impl Call {
             Self::MapRead => "mmap load (SIGBUS: beyond the end of the file, or page not readable)",
             Self::MapWrite => "mmap store (SIGBUS: beyond the end of the file, or no space for it)",
             Self::Msync => "msync",
+            Self::Mkdir => "mkdir",
+            Self::Create => "open(O_CREAT)",
+            Self::Stat => "stat",
+            Self::Open => "open",
+            Self::OpenDir => "open(O_DIRECTORY)",
+            Self::Readdir => "getdents",
+            Self::Rename => "rename",
+            Self::Unlink => "unlink",
+            Self::Rmdir => "rmdir",
+            Self::Close => "close",
             Self::Other => "other",
         }
     }
@@ -146,8 +178,14 @@ pub enum AnyEngine {
     SyncSpecial(Sync<true>),
     /// A shared mapping.
     Mmap(Mmap),
+    /// Operations on names.
+    Names(Box<Namespace>),
     /// Nothing.
     Null(Null),
+    /// `io_uring`.
+    Uring(Box<Uring>),
+    /// Linux AIO.
+    Libaio(Box<Libaio>),
     /// Follows a test's script.
     #[cfg(test)]
     Scripted(scripted::Scripted),

@@ -15,6 +15,7 @@ pub use coverage::Coverage;
 pub use orders::{Backward, Random, RandomOnce, Sequential, Strided};
 pub use picker::Picker;
 pub use random::mix64;
+pub(crate) use random::Xoshiro;
 pub use skewed::{Normal, Pareto, Zipf};
 pub use source::{Drawn, Single, Source};
 

@@ -27,7 +27,7 @@ pub use error::{RootError, TargetError};
 pub(crate) use files::option_flags;
 pub use roots::check_roots;
 
-pub(crate) use dataset::seen;
+pub(crate) use dataset::{is_plain, seen};
 
 use dataset::Dataset;
 use error::refused;

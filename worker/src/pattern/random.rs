@@ -17,11 +17,11 @@ pub(super) fn high_product(a: u64, b: u64) -> u64 {
 
 /// The generator xoshiro256++.
 #[derive(Debug)]
-pub(super) struct Xoshiro([u64; 4]);
+pub(crate) struct Xoshiro([u64; 4]);
 
 impl Xoshiro {
     /// Draws that follow from `seed`.
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         let mut state = mix64(seed ^ 0x0ff5_e700_0000_0000);
         Self(std::array::from_fn(|_| {
             state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -48,7 +48,7 @@ impl Xoshiro {
     /// (Lemire).
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the lower half of 128 bits")]
-    pub(super) fn below(&mut self, range: u64) -> u64 {
+    pub(crate) fn below(&mut self, range: u64) -> u64 {
         let mut product = u128::from(self.draw()) * u128::from(range);
         if (product as u64) < range {
             let threshold = range.wrapping_neg() % range;

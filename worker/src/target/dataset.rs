@@ -215,7 +215,7 @@ impl Dataset {
 }
 
 /// Whether a name is one component and nothing special.
-pub(super) fn is_plain(name: &str) -> bool {
+pub(crate) fn is_plain(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= NAME_BYTES_MAX
         && !name.contains(['/', '\0'])
