@@ -8,11 +8,23 @@ use std::time::Duration;
 
 use iofleet_shared::work::OpKind;
 
+pub use error::EngineError;
+pub use libaio::Libaio;
+pub use slots::QueueSetup;
 pub use sync::{SyncRead, SyncWrite};
+pub use uring::Uring;
 
 #[cfg(test)]
+pub(crate) mod denied;
+mod error;
+pub mod libaio;
+#[cfg(test)]
+mod queue_tests;
+#[cfg(test)]
 pub(crate) mod scripted;
+mod slots;
 mod sync;
+pub mod uring;
 
 /// One operation's outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
