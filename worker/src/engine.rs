@@ -8,17 +8,29 @@ use std::time::Duration;
 
 use iofleet_shared::{stats::FileTimes, work::OpKind};
 
+pub use error::EngineError;
+pub use libaio::Libaio;
 pub use mmap::Mmap;
 pub use names::Namespace;
 pub use null::Null;
+pub use slots::QueueSetup;
 pub use sync::{Special, Sync};
+pub use uring::Uring;
 
 mod mmap;
 mod names;
 mod null;
 #[cfg(test)]
+pub(crate) mod denied;
+mod error;
+pub mod libaio;
+#[cfg(test)]
+mod queue_tests;
+#[cfg(test)]
 pub(crate) mod scripted;
+mod slots;
 mod sync;
+pub mod uring;
 
 /// One operation's outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -189,6 +201,23 @@ pub enum AnyEngine {
     /// Follows a test's script.
     #[cfg(test)]
     Scripted(scripted::Scripted),
+}
+
+impl AnyEngine {
+    /// Fills the buffer of a slot, while arming.
+    pub fn prime(&mut self, slot: u32, fill: impl FnOnce(&mut [u8])) {
+        match self {
+            Self::Sync(engine) => fill(engine.buffer()),
+            Self::SyncSpecial(engine) => fill(engine.buffer()),
+            Self::Mmap(engine) => fill(engine.buffer()),
+            Self::Null(engine) => fill(engine.buffer()),
+            Self::Names(_) => {}
+            Self::Uring(engine) => fill(engine.buffer(slot)),
+            Self::Libaio(engine) => fill(engine.buffer(slot)),
+            #[cfg(test)]
+            Self::Scripted(_) => {}
+        }
+    }
 }
 
 /// One operation, as drawn.

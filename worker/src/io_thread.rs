@@ -119,6 +119,11 @@ pub fn run(
     match engine {
         AnyEngine::Sync(engine) => rest.in_steps(engine),
         AnyEngine::SyncSpecial(engine) => rest.in_steps(engine),
+        AnyEngine::Mmap(engine) => rest.in_steps(engine),
+        AnyEngine::Names(engine) => rest.in_steps(*engine),
+        AnyEngine::Null(engine) => rest.in_steps(engine),
+        AnyEngine::Uring(engine) => rest.queued(*engine),
+        AnyEngine::Libaio(engine) => rest.queued(*engine),
         #[cfg(test)]
         AnyEngine::Scripted(engine) => rest.in_steps(engine),
     }
@@ -169,6 +174,7 @@ fn with_source(
         AnySource::Random(source) => with_clock(source, bench, ready),
         AnySource::RandomOnce(source) => with_clock(source, bench, ready),
         AnySource::Drawn(source) => with_clock(source, bench, ready),
+        AnySource::Names(source) => with_clock(*source, bench, ready),
     }
 }
 
@@ -195,9 +201,18 @@ impl<E: Engine> Loop for StepsLoop<'_, E> {
         let Self { seat, mut engine, mut fittings, bench } = self;
         let (seat, end, since) =
             steps::operate(seat, &mut engine, &mut source, &mut fittings, clock, bench)?;
-        let seat = finish(seat, end, &fittings, &source, bench);
-        let seat = flush(seat, end, since, clock, bench, || engine.flush())?;
-        let (mut seat, ()) = seat.away(clock.now(), || engine.close())?;
+        let mut seat = finish(seat, end, &fittings, bench);
+        seat = flush(seat, end, since, clock, bench, || engine.flush())?;
+        let (mut seat, ()) = seat.away(clock.now(), || {
+            while let Some(request) = source.settle() {
+                let ready = engine.prepare(&request);
+                if ready.is_err() || engine.perform(&request).result.is_err() {
+                    break;
+                }
+            }
+            engine.close();
+        })?;
+        seat.account().names_left(source.names());
         seat.account().closed(engine.file_times());
         Ok(seat)
     }
@@ -215,7 +230,7 @@ impl<Q: Queue> Loop for QueuedLoop<'_, Q> {
         let Self { seat, mut engine, mut fittings, bench } = self;
         let (seat, end, since) =
             queued::operate(seat, &mut engine, &mut source, &mut fittings, clock, bench)?;
-        let seat = finish(seat, end, &fittings, &source, bench);
+        let seat = finish(seat, end, &fittings, bench);
         let seat = flush(seat, end, since, clock, bench, || engine.flush())?;
         let (mut seat, ()) = seat.away(clock.now(), || engine.close())?;
         seat.account().closed(iofleet_shared::stats::FileTimes::default());
@@ -228,7 +243,6 @@ fn finish(
     mut seat: Seat<Account>,
     end: ThreadEnd,
     fittings: &Fittings,
-    source: &impl Source,
     bench: Bench<'_>,
 ) -> Seat<Account> {
     let account = seat.account();
@@ -237,7 +251,6 @@ fn finish(
     }
     account.finished(end, bench.job.deadline_ns);
     account.offered(fittings.pacing.totals());
-    account.names_left(source.names());
     seat
 }
 

@@ -5,9 +5,16 @@
 //! its file is gone. Directories are removed from the last one on. The same seed gives the same
 //! operations.
 
-use iofleet_shared::work::{Names, OpKind, OpShare, Pattern, TreePart};
+use iofleet_shared::{
+    stats::NamesLeft,
+    work::{Names, OpKind, OpShare, Pattern, TreePart},
+};
 
-use crate::{engine::Request, pattern::Xoshiro, tree::begins};
+use crate::{
+    engine::Request,
+    pattern::{Source, Xoshiro, lane_of},
+    tree::begins,
+};
 use order::Order;
 use window::{Renamed, Window};
 
@@ -17,16 +24,12 @@ mod window;
 /// Directories of a thread's mix that exist at most.
 pub const MIXED_DIRS: u32 = 4096;
 
-/// What comes next.
-pub trait Source {
-    /// The next operation; none when there is nothing left to do.
-    fn next(&mut self) -> Option<Request>;
-}
-
 /// The operations on names of one thread.
 #[derive(Debug)]
 pub struct NameSource {
     ops: Vec<OpShare>,
+    /// Place of each of them among the kinds of the point.
+    lanes: Vec<u32>,
     /// Sum of the weights.
     weights: u64,
     names: Existing,
@@ -36,6 +39,8 @@ pub struct NameSource {
     random: Xoshiro,
     /// How many files [`NameSource::settle`] has looked at.
     settled: u64,
+    /// Whether files are to be renamed in the end, where some are and some are not.
+    settles_to: bool,
 }
 
 /// What exists.
@@ -73,6 +78,7 @@ impl NameSource {
     pub fn new(
         part: &TreePart,
         ops: &[OpShare],
+        lanes: &[OpKind],
         pattern: Pattern,
         again: bool,
         seed: u64,
@@ -88,6 +94,7 @@ impl NameSource {
         let renames = ops.iter().any(|share| share.op == OpKind::Rename);
         Ok(Self {
             ops: ops.to_vec(),
+            lanes: ops.iter().map(|share| lane_of(lanes, share.op)).collect(),
             weights: ops.iter().map(|share| u64::from(share.weight)).sum(),
             names: Existing { files, dirs, dirs_max: part.dirs, mixed },
             files_per_dir: u64::from(part.files_per_dir.max(1)),
@@ -95,6 +102,7 @@ impl NameSource {
             order: Order::new(pattern, count, again, seed),
             random: Xoshiro::new(seed),
             settled: 0,
+            settles_to: !part.renamed,
         })
     }
 
@@ -221,25 +229,37 @@ impl NameSource {
             self.renamed.toggle(number);
         }
         let file = u32::try_from(number / self.files_per_dir).unwrap_or(u32::MAX);
-        Request { op, lane, file, bytes: 0, number, offset: u64::from(renamed) }
+        Request { op, lane, file, bytes: 0, number, offset: u64::from(renamed), blocks: 1 }
     }
 }
 
 impl Source for NameSource {
     #[inline]
     fn next(&mut self) -> Option<Request> {
-        match self.ops.as_slice() {
+        let request = match self.ops.as_slice() {
             [] => None,
             [only] => self.plain(only.op),
             _ => self.mixed(),
-        }
+        }?;
+        let lane = self.lanes.get(request.lane as usize).copied().unwrap_or(0);
+        Some(Request { lane, ..request })
+    }
+
+    fn names(&self) -> Option<NamesLeft> {
+        Some(NamesLeft { names: Self::names(self), renamed: self.renamed() })
+    }
+
+    fn settle(&mut self) -> Option<Request> {
+        // Where all files have the same name already, there is nothing to be done.
+        let target = self.settles_to;
+        Self::settle(self, target)
     }
 }
 
 #[inline]
 fn on_dir(op: OpKind, lane: u32, dir: u64) -> Request {
     let file = u32::try_from(dir).unwrap_or(u32::MAX);
-    Request { op, lane, file, bytes: 0, number: dir, offset: 0 }
+    Request { op, lane, file, bytes: 0, number: dir, offset: 0, blocks: 1 }
 }
 
 /// The place of a kind that is drawn by weight among some, whose weights sum to `weights`; none if

@@ -17,7 +17,8 @@ pub use picker::Picker;
 pub use random::mix64;
 pub(crate) use random::Xoshiro;
 pub use skewed::{Normal, Pareto, Zipf};
-pub use source::{Drawn, Single, Source};
+pub use source::{AnySource, Drawn, Single, Source};
+pub(crate) use source::lane_of;
 
 mod blocks;
 mod coverage;

@@ -14,7 +14,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Call, Failure, Perform, Request, Transfer};
+use super::{Call, Engine, Failure, Request, Transfer};
 use crate::{
     files::close,
     tree::{FILE, Name, Tree},
@@ -106,11 +106,11 @@ impl Namespace {
     }
 }
 
-impl Perform for Namespace {
+impl Engine for Namespace {
     #[inline]
-    fn prepare(&mut self, request: &Request) {
+    fn prepare(&mut self, request: &Request) -> Result<(), Failure> {
         let Some(tree) = &mut self.tree else {
-            return;
+            return Ok(());
         };
         match request.op {
             OpKind::Create | OpKind::Stat | OpKind::Open | OpKind::Rename | OpKind::Unlink => {
@@ -128,6 +128,8 @@ impl Perform for Namespace {
             }
             OpKind::Write | OpKind::Read => {}
         }
+        // What fails here is said by the operation.
+        Ok(())
     }
 
     fn buffer(&mut self) -> &mut [u8] {

@@ -10,7 +10,7 @@ use iofleet_shared::{
 use super::{
     AnyCursor, Blocks, Cursor, Picker, Place, Random, RandomOnce, Sequential, mix64,
 };
-use crate::engine::Request;
+use crate::{engine::Request, names::NameSource};
 
 /// A series of operations.
 pub trait Source {
@@ -19,6 +19,12 @@ pub trait Source {
 
     /// Where the names stand that it worked on.
     fn names(&self) -> Option<NamesLeft> {
+        None
+    }
+
+    /// After the last operation: one more that leaves names as a later point can be told of them,
+    /// and is in no count; none when there is nothing to be done.
+    fn settle(&mut self) -> Option<Request> {
         None
     }
 }
@@ -56,8 +62,10 @@ pub enum AnySource {
     Random(Single<Random>),
     /// A permutation.
     RandomOnce(Single<RandomOnce>),
-    /// All else.
+    /// All else on blocks.
     Drawn(Drawn),
+    /// Operations on names.
+    Names(Box<NameSource>),
 }
 
 impl AnySource {
@@ -94,7 +102,7 @@ impl AnySource {
 }
 
 /// Place of a kind among the kinds of the point.
-fn lane_of(lanes: &[OpKind], op: OpKind) -> u32 {
+pub(crate) fn lane_of(lanes: &[OpKind], op: OpKind) -> u32 {
     (0..).zip(lanes).find(|(_, lane)| **lane == op).map_or(0, |(at, _)| at)
 }
 
