@@ -177,7 +177,8 @@ impl Collector {
             if let Whereabouts::InCall(since) = seen
                 && let Some(taken) = gathered.member.watch.take(seen)
             {
-                let call = Issued { start: timeline.after_t0(since), end: timeline.after_t0(now) };
+                let (start, end) = (timeline.after_t0(since), timeline.after_t0(now));
+                let call = Issued { intended: None, start, end };
                 gathered.close(at, &mut self.series, taken, Some(call));
             }
         }
@@ -265,7 +266,10 @@ impl Collector {
     }
 
     fn accounts(&self) -> impl Iterator<Item = &Account> {
-        self.members.iter().filter_map(|gathered| gathered.account.as_ref()).map(|(account, _)| &**account)
+        self.members
+            .iter()
+            .filter_map(|gathered| gathered.account.as_ref())
+            .map(|(account, _)| &**account)
     }
 
     /// What an offered load came to. Each arrival is taken by one thread, and one that is not

@@ -317,8 +317,11 @@ impl Mustering {
         let (parked, open_ns) = (sync_channel(of), recruits.iter().map(|r| r.open_ns).collect());
         let (tell, hear) = parked;
         let spawned = recruits.into_iter().enumerate().try_for_each(|(at, recruit)| {
-            self.recruit(at, recruit, tell.clone())
-                .map_err(|source| CrewError::Thread { thread: at + 1, of, source })
+            self.recruit(at, recruit, tell.clone()).map_err(|source| CrewError::Thread {
+                thread: at + 1,
+                of,
+                source,
+            })
         });
         drop(tell);
         spawned?;

@@ -17,13 +17,13 @@ pub use slots::QueueSetup;
 pub use sync::{Special, Sync};
 pub use uring::Uring;
 
-mod mmap;
-mod names;
-mod null;
 #[cfg(test)]
 pub(crate) mod denied;
 mod error;
 pub mod libaio;
+mod mmap;
+mod names;
+mod null;
 #[cfg(test)]
 mod queue_tests;
 #[cfg(test)]
@@ -173,7 +173,10 @@ pub trait Engine {
 
     /// Lets go of the files; nothing is done after it. May take as long as the file system takes to
     /// close them.
-    fn close(&mut self);
+    ///
+    /// # Errors
+    /// When closing says that something of what was written is not there.
+    fn close(&mut self) -> Result<(), Failure>;
 
     /// From open to close of the files that were opened and closed meanwhile.
     fn file_times(&self) -> FileTimes {

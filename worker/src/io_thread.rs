@@ -203,15 +203,18 @@ impl<E: Engine> Loop for StepsLoop<'_, E> {
             steps::operate(seat, &mut engine, &mut source, &mut fittings, clock, bench)?;
         let mut seat = finish(seat, end, &fittings, bench);
         seat = flush(seat, end, since, clock, bench, || engine.flush())?;
-        let (mut seat, ()) = seat.away(clock.now(), || {
+        let (mut seat, closed) = seat.away(clock.now(), || {
             while let Some(request) = source.settle() {
                 let ready = engine.prepare(&request);
                 if ready.is_err() || engine.perform(&request).result.is_err() {
                     break;
                 }
             }
-            engine.close();
+            engine.close()
         })?;
+        if let Err(failure) = closed {
+            seat.account().failed_late(timeline_now(clock, bench), failure);
+        }
         seat.account().names_left(source.names());
         seat.account().closed(engine.file_times());
         Ok(seat)
@@ -236,6 +239,11 @@ impl<Q: Queue> Loop for QueuedLoop<'_, Q> {
         seat.account().closed(iofleet_shared::stats::FileTimes::default());
         Ok(seat)
     }
+}
+
+/// ns after T0.
+fn timeline_now(clock: impl Clock, bench: Bench<'_>) -> u64 {
+    bench.timeline.after_t0(clock.now())
 }
 
 /// No further operation will be issued.

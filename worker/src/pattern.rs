@@ -14,11 +14,11 @@ pub use blocks::{Blocks, Place};
 pub use coverage::Coverage;
 pub use orders::{Backward, Random, RandomOnce, Sequential, Strided};
 pub use picker::Picker;
-pub use random::mix64;
 pub(crate) use random::Xoshiro;
+pub use random::mix64;
 pub use skewed::{Normal, Pareto, Zipf};
-pub use source::{AnySource, Drawn, Single, Source};
 pub(crate) use source::lane_of;
+pub use source::{AnySource, Drawn, Single, Source};
 
 mod blocks;
 mod coverage;

@@ -1,7 +1,7 @@
 //! What one I/O thread takes along: engine, source of operations, contents, accounts. Made on the
 //! thread itself, so that its memory is near it.
 
-use std::{fs::File, os::fd::OwnedFd, sync::Arc};
+use std::{fs::File, os::fd::AsFd, sync::Arc};
 
 use iofleet_shared::work::{
     Amount, EngineKind, Files, Fsync, Load, OpKind, SizeShare, ThreadPlan, WorkerPlan,
@@ -62,16 +62,15 @@ impl Station<'_> {
             .map_err(|source| self.no_memory(blocks.count() * 4, source))?;
         let pacing = self.pacing();
         let (mut remarks, on_names) = (Vec::new(), !moves_data(thread));
-        let (source, names) = if on_names {
-            let source = self.name_source(tree.as_ref())?;
-            let names = source.1;
-            (AnySource::Names(Box::new(source.0)), names)
+        let source = if on_names {
+            AnySource::Names(Box::new(self.name_source(tree.as_ref())?))
         } else {
-            (self.source(&blocks), 0)
+            self.source(&blocks)
         };
         let engine = self.engine(opened, tree, &mut remarks)?;
         let (account, inlets) = self.account(&blocks, on_names);
-        let job = self.job(if on_names { names } else { blocks.count() });
+        // A source of names says itself when there is nothing left.
+        let job = self.job(if on_names { u64::MAX } else { blocks.count() });
         let fittings = Fittings { contents, pacing };
         Ok(Outfit { engine, source, fittings, account, inlets, job, remarks })
     }
@@ -87,7 +86,12 @@ impl Station<'_> {
             Files::Named(parts) | Files::Listed(parts) | Files::Devices(parts) => {
                 Blocks::of(parts, block_bytes)
             }
-            Files::Tree(tree) => Blocks::of_sizes(tree.sizes_of_files(), block_bytes),
+            Files::Tree(tree) => {
+                let files = if self.plan.create { tree.files() } else { tree.existing.files };
+                let sizes = (0..files.min(tree.files()))
+                    .map(|file| tree.size_of(self.thread().thread, file));
+                Blocks::of_sizes(sizes, block_bytes)
+            }
         }
     }
 
@@ -316,8 +320,8 @@ impl Station<'_> {
         CrewError::Memory { thread: self.thread().thread, bytes, alignment, source }
     }
 
-    /// The source of operations on names, and how many names there are for operations by size.
-    fn name_source(&self, tree: Option<&Tree>) -> Result<(NameSource, u64), CrewError> {
+    /// The source of operations on names.
+    fn name_source(&self, tree: Option<&Tree>) -> Result<NameSource, CrewError> {
         let Self { plan, .. } = self;
         let (thread, Files::Tree(part)) = (self.thread(), &self.thread().files) else {
             return Err(self.refuse("operations on names need a tree"));
@@ -326,16 +330,12 @@ impl Station<'_> {
             return Err(self.refuse("operations on names need a tree"));
         }
         let again = matches!(plan.amount, Amount::Time { repeat: true, .. });
-        let source = NameSource::new(
-            part,
-            &thread.ops,
-            &plan.ops(),
-            &plan.pattern,
-            again,
-            thread.seed,
-        )
-        .map_err(|error| self.refused(&error))?;
-        Ok((source, u64::MAX))
+        let source =
+            NameSource::new(part, &thread.ops, &plan.ops(), plan.pattern, again, thread.seed)
+                .map_err(|_| {
+                    self.refuse("operations on names and on data don't mix in one thread")
+                })?;
+        Ok(source)
     }
 }
 
@@ -353,6 +353,3 @@ fn files_needed(thread: &ThreadPlan, block_bytes: u64) -> Vec<u64> {
         Files::Tree(_) => Vec::new(),
     }
 }
-
-/// A descriptor that outlives its owner.
-pub(super) type Dir = OwnedFd;

@@ -49,6 +49,15 @@ pub struct Libaio {
     broken: Option<i32>,
 }
 
+/// Whether the kernel has Linux AIO, and room for one more queue of `depth`.
+///
+/// # Errors
+/// What is in the way, and what would be right.
+pub fn probe(depth: u32) -> Result<(), EngineError> {
+    let context = Context::new(depth);
+    context.map(|mut context| context.destroy()).map_err(|errno| refusal(errno, depth))
+}
+
 impl Libaio {
     /// A queue of the calling thread.
     ///

@@ -16,7 +16,7 @@ use rustix::{
     param::page_size,
 };
 
-use super::{Call, Failure, Engine, Request, Transfer};
+use super::{Call, Engine, Failure, Request, Transfer};
 use crate::{fault::Guard, payload::Buffer};
 
 /// Copies blocks from and to mappings.
@@ -161,8 +161,9 @@ impl Engine for Mmap {
         Ok(())
     }
 
-    fn close(&mut self) {
+    fn close(&mut self) -> Result<(), Failure> {
         self.maps.clear();
+        Ok(())
     }
 }
 

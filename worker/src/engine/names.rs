@@ -161,8 +161,9 @@ impl Engine for Namespace {
         Ok(())
     }
 
-    fn close(&mut self) {
+    fn close(&mut self) -> Result<(), Failure> {
         self.tree = None;
+        Ok(())
     }
 }
 

@@ -1,6 +1,6 @@
 //! The engine `null`: moves nothing. What is left of a point with it is the instrument's own cost.
 
-use super::{Failure, Engine, Transfer};
+use super::{Engine, Failure, Transfer};
 use crate::{engine::Request, payload::Buffer};
 
 /// Says of each operation that it is done.
@@ -33,7 +33,9 @@ impl Engine for Null {
         Ok(())
     }
 
-    fn close(&mut self) {}
+    fn close(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -47,7 +49,8 @@ mod tests {
         let mut null = Null::new(Buffer::new(4_096, 512).unwrap());
         null.buffer()[0] = 7;
         for (op, bytes) in [(OpKind::Read, 4_096), (OpKind::Write, 512), (OpKind::Stat, 0)] {
-            let request = Request { op, lane: 0, file: 9, bytes, number: 1, offset: u64::MAX, blocks: 1 };
+            let request =
+                Request { op, lane: 0, file: 9, bytes, number: 1, offset: u64::MAX, blocks: 1 };
             let moved = Ok(u64::from(bytes));
             assert_eq!(null.perform(&request), Transfer { shorts: 0, result: moved });
         }

@@ -97,5 +97,7 @@ impl Engine for Scripted {
         self.flush.1
     }
 
-    fn close(&mut self) {}
+    fn close(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
 }

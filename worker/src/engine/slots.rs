@@ -10,7 +10,7 @@ use rustix::{
 };
 
 use super::{Call, Completion, EngineError, Failure, Request, Transfer};
-use crate::payload::Buffer;
+use crate::payload::{Buffer, MemoryPlace};
 
 /// The most slots of a queue: half of the entries of the largest `io_uring`, since one whose
 /// submissions a kernel thread takes has two entries per slot.
@@ -109,7 +109,8 @@ pub(super) struct Slots {
 impl Slots {
     /// Takes all the memory that the queue needs.
     pub(super) fn new(setup: &QueueSetup) -> Result<Self, EngineError> {
-        let QueueSetup { depth, buffer_bytes, alignment, .. } = *setup;
+        let QueueSetup { depth, buffer_bytes, alignment, .. } = setup;
+        let (depth, buffer_bytes, alignment) = (*depth, *buffer_bytes, *alignment);
         if !(1..=MOST).contains(&depth) {
             return Err(EngineError::Depth { depth, most: MOST });
         }
@@ -121,7 +122,7 @@ impl Slots {
             .filter(|_| u32::try_from(buffer_bytes).is_ok() && buffer_bytes > 0)
             .ok_or_else(invalid)?;
         let bytes = stride.checked_mul(places).ok_or_else(invalid)?;
-        let mut memory = Buffer::new(bytes, alignment).map_err(refused)?;
+        let mut memory = Buffer::with(bytes, alignment, &setup.place).map_err(refused)?;
         Ok(Self {
             files: setup.files.clone(),
             written: vec![false; setup.files.len()].into(),

@@ -1,9 +1,6 @@
 //! The engine `sync`: `pread` and `pwrite`, one operation in flight.
 
-use std::{
-    io::{IoSlice, IoSliceMut},
-    os::fd::AsFd,
-};
+use std::io::{IoSlice, IoSliceMut};
 
 use iofleet_shared::{stats::FileTimes, work::OpKind};
 use rustix::{
@@ -12,7 +9,10 @@ use rustix::{
 };
 
 use super::{Call, Engine, Failure, Request, Transfer};
-use crate::{files::Descriptors, payload::Buffer};
+use crate::{
+    files::{Descriptors, Openings},
+    payload::Buffer,
+};
 
 /// What makes an operation more than one plain call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -57,7 +57,16 @@ impl<const SPECIAL: bool> Engine for Sync<SPECIAL> {
 
     #[inline]
     fn prepare(&mut self, request: &Request) -> Result<(), Failure> {
-        self.files.prepare(request.file)
+        self.files.prepare(request.file)?;
+        if request.op == OpKind::Write {
+            self.files.mark_written();
+        }
+        // A file that was closed for the sake of this one, and could not be made durable: that is
+        // found out here and nowhere else.
+        match self.files.take_failure() {
+            None => Ok(()),
+            Some(failure) => Err(failure),
+        }
     }
 
     #[inline]
@@ -65,9 +74,10 @@ impl<const SPECIAL: bool> Engine for Sync<SPECIAL> {
         if SPECIAL {
             return self.perform_special(request);
         }
-        let Request { op, file, bytes, offset, .. } = *request;
-        let Some(file) = self.files.get(file) else {
-            return closed(op);
+        let Request { op, bytes, offset, .. } = *request;
+        let file = match self.files.get() {
+            Ok(file) => file,
+            Err(failure) => return Transfer { shorts: 0, result: Err(failure) },
         };
         let block = &mut self.buffer.bytes_mut()[..bytes as usize];
         match op {
@@ -84,21 +94,23 @@ impl<const SPECIAL: bool> Engine for Sync<SPECIAL> {
         self.files.flush()
     }
 
-    fn close(&mut self) {
-        self.files.close();
+    fn close(&mut self) -> Result<(), Failure> {
+        self.files.close()
     }
 
     fn file_times(&self) -> FileTimes {
-        self.files.times()
+        let Openings { closes, held_ns, held_ns_max, .. } = self.files.openings();
+        FileTimes { count: closes, sum_ns: held_ns, max_ns: held_ns_max }
     }
 }
 
 impl<const SPECIAL: bool> Sync<SPECIAL> {
     fn perform_special(&mut self, request: &Request) -> Transfer {
         let Special { fsync_each, lock, high_priority } = self.special;
-        let Request { op, file, bytes, offset, .. } = *request;
-        let Some(file) = self.files.get(file) else {
-            return closed(op);
+        let Request { op, bytes, offset, .. } = *request;
+        let file = match self.files.get() {
+            Ok(file) => file,
+            Err(failure) => return Transfer { shorts: 0, result: Err(failure) },
         };
         if lock {
             let kind = if op == OpKind::Write {
@@ -188,11 +200,6 @@ fn failure(call: Call, error: Errno) -> Failure {
 #[cold]
 fn failed(call: Call, error: Errno) -> Transfer {
     Transfer { shorts: 0, result: Err(failure(call, error)) }
-}
-
-#[cold]
-fn closed(op: OpKind) -> Transfer {
-    failed(if op == OpKind::Write { Call::Write } else { Call::Read }, Errno::BADF)
 }
 
 #[cfg(test)]

@@ -149,7 +149,7 @@ impl Account {
         if let Some((op, coverage)) = &mut self.coverage
             && *op == request.op
         {
-            coverage.succeeded(request.number, request.blocks);
+            coverage.succeeded(request.number, u64::from(request.blocks));
         }
     }
 
@@ -174,7 +174,7 @@ impl Account {
                 if let Some((op, coverage)) = &mut self.coverage
                     && *op == request.op
                 {
-                    coverage.failed(request.number, request.blocks);
+                    coverage.failed(request.number, u64::from(request.blocks));
                 }
             }
         }
@@ -222,11 +222,23 @@ impl Account {
     /// The final fsync returned.
     pub fn flushed(&mut self, start: u64, end: u64, result: Result<(), Failure>) {
         self.flush = Some(Issued { intended: None, start, end });
-        let of_writes = self.ops.iter().position(|op| *op == OpKind::Write).unwrap_or(0);
-        if let (Err(failure), Some(lane)) = (result, self.lanes.get_mut(of_writes)) {
-            lane.failed(start, end, failure, &Request::NOTHING);
+        if let Err(failure) = result {
+            self.failed_after(start, end, failure);
         }
         self.keep_up(end);
+    }
+
+    /// Files could not be closed at the end.
+    pub fn failed_late(&mut self, at: u64, failure: Failure) {
+        self.failed_after(at, at, failure);
+    }
+
+    /// Something failed that belongs to no operation: it counts among the writes.
+    fn failed_after(&mut self, start: u64, end: u64, failure: Failure) {
+        let of_writes = self.ops.iter().position(|op| *op == OpKind::Write).unwrap_or(0);
+        if let Some(lane) = self.lanes.get_mut(of_writes) {
+            lane.failed(start, end, failure, &Request::NOTHING);
+        }
     }
 
     /// The last completion or the return of the fsync, ns after T0; none if nothing completed.
@@ -353,7 +365,11 @@ impl Account {
 
     fn work_out(&self) -> Sealed {
         let of_writes = self.coverage.as_ref().filter(|(op, _)| *op == OpKind::Write);
-        Sealed { written: of_writes.map(|(_, coverage)| coverage.written()).unwrap_or_default() }
+        let written = |(_, coverage): &(OpKind, Coverage)| {
+            // Operations that were given up in flight may or may not have taken effect.
+            if self.in_flight > 1 { coverage.unknown() } else { coverage.written() }
+        };
+        Sealed { written: of_writes.map(written).unwrap_or_default() }
     }
 
     fn last_end(&self) -> u64 {

@@ -74,7 +74,8 @@ pub(super) fn operate(
             seat.account().full(times.start);
         }
         let account = seat.account();
-        if let Some(damage) = fittings.contents.after(0, engine.buffer(), &request, outcome.result) {
+        if let Some(damage) = fittings.contents.after(0, engine.buffer(), &request, outcome.result)
+        {
             account.damaged(&request, damage);
         }
         let goes_on = progress.count(account, times, &request, outcome);

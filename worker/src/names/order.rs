@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use iofleet_shared::work::{Extent, Pattern};
 
-use crate::pattern::{Blocks, Cursor, Random, RandomOnce, Sequential};
+use crate::pattern::{AnyCursor, Blocks, Cursor};
 
 /// Places from 0 in an order, once or again and again.
 #[derive(Debug)]
@@ -14,22 +14,11 @@ pub(super) struct Order {
     left: Option<u64>,
 }
 
-#[derive(Debug)]
-enum AnyCursor {
-    Sequential(Sequential),
-    Random(Random),
-    RandomOnce(RandomOnce),
-}
-
 impl Order {
     /// Of `count` places; nothing at all where there are none.
     pub(super) fn new(pattern: Pattern, count: u64, again: bool, seed: u64) -> Self {
         let blocks = Arc::new(Blocks::new(&[Extent { offset: 0, length: count }], 1));
-        let cursor = match pattern {
-            Pattern::Sequential => AnyCursor::Sequential(Sequential::new(blocks)),
-            Pattern::Random => AnyCursor::Random(Random::new(blocks, seed)),
-            Pattern::RandomOnce => AnyCursor::RandomOnce(RandomOnce::new(blocks, seed)),
-        };
+        let cursor = AnyCursor::new(&pattern, blocks, seed);
         Self { cursor, left: (!again || count == 0).then_some(count) }
     }
 
@@ -38,11 +27,6 @@ impl Order {
         if let Some(left) = &mut self.left {
             *left = left.checked_sub(1)?;
         }
-        let place = match &mut self.cursor {
-            AnyCursor::Sequential(cursor) => cursor.next(),
-            AnyCursor::Random(cursor) => cursor.next(),
-            AnyCursor::RandomOnce(cursor) => cursor.next(),
-        };
-        Some(place.number)
+        Some(self.cursor.draw())
     }
 }

@@ -179,6 +179,12 @@ impl Coverage {
         u64::try_from(milli).unwrap_or(u64::MAX)
     }
 
+    /// Nobody knows what was written: operations in flight were given up.
+    #[must_use]
+    pub fn unknown(&self) -> Vec<WrittenPart> {
+        if self.op == OpKind::Write { listing::scattered(&self.blocks) } else { Vec::new() }
+    }
+
     /// What was written of each file, ascending; files of which nothing was are left out.
     #[must_use]
     pub fn written(&self) -> Vec<WrittenPart> {

@@ -7,9 +7,7 @@ use iofleet_shared::{
     work::{OpKind, OpShare, Pattern, SizeShare},
 };
 
-use super::{
-    AnyCursor, Blocks, Cursor, Picker, Place, Random, RandomOnce, Sequential, mix64,
-};
+use super::{AnyCursor, Blocks, Cursor, Picker, Place, Random, RandomOnce, Sequential, mix64};
 use crate::{engine::Request, names::NameSource};
 
 /// A series of operations.

@@ -71,10 +71,7 @@ impl Histograms {
     /// Empty ones; `with_response` under an offered load.
     #[must_use]
     pub fn new(with_response: bool) -> Self {
-        Self {
-            service: LatencyCounts::new(),
-            response: with_response.then(LatencyCounts::new),
-        }
+        Self { service: LatencyCounts::new(), response: with_response.then(LatencyCounts::new) }
     }
 
     /// Empty ones of the same shape.

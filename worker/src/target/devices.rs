@@ -22,12 +22,15 @@ pub(super) fn open(
 ) -> Result<File, TargetError> {
     check(targets, path)?;
     // With O_EXCL the kernel refuses a device that is mounted or held by another one.
-    let file = open_path(path, flags | OFlags::EXCL, Mode::empty()).map(File::from).map_err(
-        |error| match error {
-            Errno::BUSY => TargetError::DeviceBusy { path: path.to_owned(), holders: holders(path) },
-            error => TargetError::call("open", path.to_owned(), error),
-        },
-    )?;
+    let file =
+        open_path(path, flags | OFlags::EXCL, Mode::empty()).map(File::from).map_err(|error| {
+            match error {
+                Errno::BUSY => {
+                    TargetError::DeviceBusy { path: path.to_owned(), holders: holders(path) }
+                }
+                error => TargetError::call("open", path.to_owned(), error),
+            }
+        })?;
     let found = size(&file, path)?;
     if found < end {
         return Err(TargetError::Short { path: path.to_owned(), found, needed: end });

@@ -104,7 +104,5 @@ pub(super) fn others(targets: &Targets, spec: &TargetSpec) -> Result<(), TargetE
         accessat(&dir, &name, access, AtFlags::empty())
             .map_err(|error| TargetError::call("use", path.clone(), error))?;
     }
-    spec.devices
-        .iter()
-        .try_for_each(|path| devices::inspect(targets, path, &spec.direct_blocks))
+    spec.devices.iter().try_for_each(|path| devices::inspect(targets, path, &spec.direct_blocks))
 }

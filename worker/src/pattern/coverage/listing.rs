@@ -2,7 +2,11 @@
 
 use std::{iter::Peekable, ops::Range};
 
-use iofleet_shared::{limits::EXTENTS_PER_THREAD_MAX, stats::{Written, WrittenPart}, work::Extent};
+use iofleet_shared::{
+    limits::EXTENTS_PER_THREAD_MAX,
+    stats::{Written, WrittenPart},
+    work::Extent,
+};
 
 use super::Blocks;
 
