@@ -1,0 +1,126 @@
+//! A crew of the worker as a contestant.
+
+use std::{fs::OpenOptions, os::unix::fs::OpenOptionsExt, path::Path, sync::Arc};
+
+use iofleet_shared::{
+    clock::monotonic_ns,
+    ids::PointId,
+    stats::PointReport,
+    work::{
+        Amount, Content, Data, DatasetDir, EngineKind, EngineSpec, Extent, FileOptions, FilePart,
+        Files, Fsync, Load, OpKind, OpShare, Pattern, Placement, SizeShare, ThreadPlan, WorkerPlan,
+    },
+};
+use iofleet_worker::{
+    crew::{Crew, CrewEvent},
+    stamp::StampClock,
+    target::{Hold, OpenedFiles},
+};
+
+use crate::{Fallible, Round, judge::Usage};
+
+/// What a crew is to do.
+#[derive(Debug, Clone)]
+pub(crate) struct Task {
+    pub(crate) op: OpKind,
+    pub(crate) engine: EngineKind,
+    pub(crate) depth: u32,
+    pub(crate) pattern: Pattern,
+    pub(crate) block: u64,
+    /// Bytes of the file that each thread touches.
+    pub(crate) bytes: u64,
+    pub(crate) direct: bool,
+    pub(crate) threads: u32,
+    /// Operations of each thread.
+    pub(crate) operations: u64,
+}
+
+impl Task {
+    pub(crate) fn plan(&self) -> WorkerPlan {
+        let thread = |thread| ThreadPlan {
+            thread,
+            ops: vec![OpShare { op: self.op, weight: 1 }],
+            files: Files::Named(vec![FilePart {
+                file: "file".to_owned(),
+                extents: vec![Extent { offset: 0, length: self.bytes }],
+                stride_bytes: 0,
+            }]),
+            operations: self.operations,
+            seed: u64::from(thread) + 1,
+        };
+        let (kind, depth) = (self.engine, self.depth);
+        WorkerPlan {
+            point: PointId { index: 0, attempt: 0 },
+            dir: DatasetDir { path: "/".into(), name: "d".into(), campaign: "c".into() },
+            remove: vec![],
+            engine: EngineSpec { kind, depth, sqpoll: false, iopoll: false, high_priority: false },
+            pattern: self.pattern,
+            blocks: vec![SizeShare { bytes: self.block, weight: 1 }],
+            options: FileOptions { direct: self.direct, ..FileOptions::default() },
+            fsync: Fsync::None,
+            create: false,
+            data: Data {
+                content: Content::Random { compress_milli: 1_000, dedupe_milli: 1_000 },
+                refresh: true,
+                verify: false,
+                generation: 1,
+                generation_known: true,
+                dataset: 1,
+            },
+            load: Load::Closed { think_ns: 0, burst: 1 },
+            placement: Placement::default(),
+            amount: Amount::Share,
+            ramp_ns: 0,
+            interval_ns: 1_000_000_000,
+            stuck_after_ns: 60_000_000_000,
+            threads: (0..self.threads).map(thread).collect(),
+        }
+    }
+
+    /// Runs it on a file.
+    pub(crate) fn run(&self, path: &Path) -> Fallible<Round> {
+        let plan = self.plan();
+        let flags = if self.direct { libc::O_DIRECT } else { 0 };
+        let file =
+            Arc::new(OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)?);
+        let files = (0..self.threads)
+            .map(|_| OpenedFiles {
+                hold: Hold::Files(vec![Arc::clone(&file)]),
+                open_ns: 0,
+                descriptors: 1,
+            })
+            .collect();
+        run(&plan, files, u64::from(self.threads) * self.operations)
+    }
+}
+
+/// Runs a plan, which is to do so many operations.
+pub(crate) fn run(plan: &WorkerPlan, files: Vec<OpenedFiles>, operations: u64) -> Fallible<Round> {
+    let (send, mut events) = tokio::sync::mpsc::channel(1_024);
+    let crew = Crew::arm(plan, files, StampClock::calibrate(), 4_096, send)?;
+    crew.commit();
+    let usage = Usage::now()?;
+    crew.set_start(monotonic_ns() + 2_000_000);
+    let report = loop {
+        match events.blocking_recv().ok_or("the crew ended without a report")? {
+            CrewEvent::Interval(_) => {}
+            CrewEvent::Ended { report, .. } => break *report,
+        }
+    };
+    let used = Usage::now()?.since(usage);
+    check(&report, operations)?;
+    let begin = report.threads.iter().filter_map(|thread| thread.first_issue_ns).min();
+    let end = report.threads.iter().filter_map(|thread| thread.ended_ns).max();
+    let wall = begin.zip(end).map(|(begin, end)| (end - begin).cast_unsigned());
+    Ok(used.per(operations, wall.ok_or("nothing was done")?))
+}
+
+fn check(report: &PointReport, operations: u64) -> Fallible<()> {
+    let ops: u64 = report.threads.iter().map(|thread| thread.ops()).sum();
+    let errors: u64 = report.threads.iter().map(|thread| thread.errors()).sum();
+    if (ops, errors) != (operations, 0) || report.sums.is_some() {
+        let text = format!("{ops} operations, {errors} errors: {:?}", report.errors);
+        return Err(text.into());
+    }
+    Ok(())
+}
