@@ -3,8 +3,9 @@
 //! One thread reads random blocks of 4 KiB with 32 in flight, in interleaved rounds: a loop written
 //! directly against `io_uring` (and Linux AIO) with the best settings, and the worker's engine
 //! through its trait, with two clock readings per batch. Once from the page cache and once with
-//! direct I/O. Prints CPU time (user and system) of the thread per operation, its spread over
-//! rounds, and the ratio of the medians with that of the rounds' own ratios.
+//! direct I/O. Prints CPU time (user and system) of the thread per operation and the ratios of engine
+//! and bare loop, each as median and quartiles over rounds (a ratio is of one round's two
+//! measurements, since what disturbs one disturbs its neighbour).
 //!
 //! ```text
 //! cargo run --release -p iofleet-worker --example bare_uring [ROUNDS [OPERATIONS [FILE]]]
