@@ -207,12 +207,31 @@ fn waiting_is_done_only_as_asked() {
         queue.queue(1, &Request { bytes: 8, ..request(OpKind::Read, 0) });
         queue.submit(false, None, &mut done);
         queue.submit(true, Some(Duration::from_millis(1)), &mut done);
+        (&write).write_all(b"123").unwrap();
+        queue.submit(true, Some(Duration::from_millis(1)), &mut done);
         assert_eq!(done, []);
-        (&write).write_all(b"12345678").unwrap();
+        (&write).write_all(b"45678").unwrap();
         queue.submit(true, Some(Duration::from_secs(3_600)), &mut done);
-        let transfer = Transfer { shorts: 0, result: Ok(8) };
+        let transfer = Transfer { shorts: 1, result: Ok(8) };
         assert_eq!(done, [Completion { slot: 1, transfer }]);
         assert_eq!(&queue.buffer(1)[..8], b"12345678");
+    }
+}
+
+#[test]
+fn the_kernel_is_asked_to_make_each_write_durable() {
+    let scratch = Scratch::new(&[9; 4_096]);
+    // A pipe takes what is written to it, and no fsync.
+    let (_read, write) = pipe();
+    let files = vec![scratch.open(false), Arc::new(write)];
+    let make = || QueueSetup { fsync_each: true, ..setup(files.clone(), 2) };
+    for (engine, mut queue) in engines(make) {
+        for slot in 0..2 {
+            queue.queue(slot, &Request { file: slot, ..request(OpKind::Write, 0) });
+        }
+        let result = Err(Failure { call: Call::Fsync, errno: libc::EINVAL });
+        let expected = [WHOLE, Transfer { shorts: 0, result }];
+        assert_eq!(finish(&mut *queue, 2), expected, "{engine}");
     }
 }
 

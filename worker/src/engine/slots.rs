@@ -157,10 +157,10 @@ impl Slots {
         self.buffer_bytes
     }
 
-    /// The buffer of a slot; nothing where there is no such slot.
+    /// The buffer of a free slot; nothing where there is no such slot or it is not free.
     #[inline]
     pub(super) fn buffer(&mut self, slot: u32) -> &mut [u8] {
-        if slot as usize >= self.slots.len() {
+        if self.slots.get(slot as usize).is_none_or(|slot| slot.phase != Phase::Free) {
             return &mut [];
         }
         // SAFETY: each slot has `stride` >= `buffer_bytes` bytes of the mapping for itself; the

@@ -132,7 +132,7 @@ pub(super) fn refusal(source: io::Error, depth: u32, disabled: Option<&str>) -> 
     }
 }
 
-/// Whether the kernel knows all operations that are used.
+/// Whether the kernel knows all operations that are used, and lets this process use them.
 pub(super) fn check_operations(ring: &IoUring) -> Result<(), EngineError> {
     const NEEDED: [(u8, &str); 5] = [
         (opcode::Read::CODE, "IORING_OP_READ"),
@@ -142,9 +142,15 @@ pub(super) fn check_operations(ring: &IoUring) -> Result<(), EngineError> {
         (opcode::Fsync::CODE, "IORING_OP_FSYNC"),
     ];
     let mut known = Probe::new();
-    if ring.submitter().register_probe(&mut known).is_err() {
-        return Err(EngineError::NoOperation { operation: "IORING_REGISTER_PROBE" });
+    match ring.submitter().register_probe(&mut known) {
+        Ok(()) => {}
+        Err(source) if source.raw_os_error() == Some(libc::EINVAL) => {
+            return Err(EngineError::NoOperation { operation: "IORING_REGISTER_PROBE" });
+        }
+        Err(source) => return Err(EngineError::Call { call: "io_uring_register", source }),
     }
+    // With nothing to be done: a filter may deny this call alone.
+    ring.submit().map_err(|source| EngineError::Call { call: "io_uring_enter", source })?;
     match NEEDED.iter().find(|(code, _)| !known.is_supported(*code)) {
         Some((_, operation)) => Err(EngineError::NoOperation { operation }),
         None => Ok(()),

@@ -44,6 +44,8 @@ fn a_refusal_says_what_would_be_right() {
     assert!(missing.contains("engine = \"libaio\""), "{missing}");
     let locked = text(libc::ENOMEM);
     assert!(locked.contains("RLIMIT_MEMLOCK"), "{locked}");
+    let denied_later = denied(&[fails(ENTER, libc::EPERM)], || probe().unwrap_err().to_string());
+    assert!(denied_later.starts_with("io_uring_enter failed"), "{denied_later}");
     let probing = [Rule { call: REGISTER, second: Some(8), errno: libc::EINVAL }];
     let old = denied(&probing, || probe().unwrap_err().to_string());
     assert!(old.contains("no IORING_REGISTER_PROBE: it needs Linux 5.6"), "{old}");
