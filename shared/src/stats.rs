@@ -143,6 +143,8 @@ pub struct ThreadReport {
     pub end: ThreadEnd,
     /// Totals by kind of operation, in the order of kinds.
     pub counts: Vec<OpCounts>,
+    /// CPU time that it spent from its start to its last completion.
+    pub cpu: CpuTime,
     /// Transfers that the kernel cut short and that were continued.
     pub short_transfers: u64,
     /// Issue of its first operation; none if it never issued one.
@@ -215,6 +217,15 @@ impl ThreadReport {
     pub fn ramp_errors(&self) -> u64 {
         self.counts.iter().map(|counts| counts.ramp_errors).sum()
     }
+}
+
+/// CPU time of a thread in ns. The kernel knows the sum exactly, and its parts by sampling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Archive, Serialize, Deserialize)]
+pub struct CpuTime {
+    /// Outside of the kernel: the generator itself.
+    pub user_ns: u64,
+    /// Inside of it.
+    pub system_ns: u64,
 }
 
 /// From open to close of files.

@@ -7,7 +7,10 @@
 
 use std::{thread, time::Duration};
 
-use iofleet_shared::{limits::ROLL_CALL, stats::ThreadEnd};
+use iofleet_shared::{
+    limits::ROLL_CALL,
+    stats::{CpuTime, FileTimes, ThreadEnd},
+};
 
 use crate::{
     engine::{AnyEngine, Engine, Failure, Queue},
@@ -26,6 +29,7 @@ mod control;
 mod fittings;
 mod queued;
 mod steps;
+mod usage;
 
 /// How long before T0 a parked thread changes over to the absolute sleep.
 const SLEEP_NS: u64 = 2_000_000;
@@ -199,9 +203,10 @@ struct StepsLoop<'a, E> {
 impl<E: Engine> Loop for StepsLoop<'_, E> {
     fn run(self, mut source: impl Source, clock: impl Clock) -> Result<Seat<Account>, Gone> {
         let Self { seat, mut engine, mut fittings, bench } = self;
+        let spent = usage::now();
         let (seat, end, since) =
             steps::operate(seat, &mut engine, &mut source, &mut fittings, clock, bench)?;
-        let mut seat = finish(seat, end, &fittings, bench);
+        let mut seat = finish(seat, end, &fittings, bench, spent);
         seat = flush(seat, end, since, clock, bench, || engine.flush())?;
         let (mut seat, closed) = seat.away(clock.now(), || {
             while let Some(request) = source.settle() {
@@ -231,12 +236,13 @@ struct QueuedLoop<'a, Q> {
 impl<Q: Queue> Loop for QueuedLoop<'_, Q> {
     fn run(self, mut source: impl Source, clock: impl Clock) -> Result<Seat<Account>, Gone> {
         let Self { seat, mut engine, mut fittings, bench } = self;
+        let spent = usage::now();
         let (seat, end, since) =
             queued::operate(seat, &mut engine, &mut source, &mut fittings, clock, bench)?;
-        let seat = finish(seat, end, &fittings, bench);
+        let seat = finish(seat, end, &fittings, bench, spent);
         let seat = flush(seat, end, since, clock, bench, || engine.flush())?;
         let (mut seat, ()) = seat.away(clock.now(), || engine.close())?;
-        seat.account().closed(iofleet_shared::stats::FileTimes::default());
+        seat.account().closed(FileTimes::default());
         Ok(seat)
     }
 }
@@ -252,8 +258,10 @@ fn finish(
     end: ThreadEnd,
     fittings: &Fittings,
     bench: Bench<'_>,
+    spent: CpuTime,
 ) -> Seat<Account> {
     let account = seat.account();
+    account.spent(usage::since(spent));
     if account.issued() == 0 {
         bench.control.has_begun();
     }

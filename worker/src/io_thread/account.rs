@@ -1,7 +1,7 @@
 //! All that one I/O thread knows of its point, and the report made of it.
 
 use iofleet_shared::{
-    stats::{DamageCount, FileTimes, NamesLeft, OpCounts, ThreadEnd, ThreadReport},
+    stats::{CpuTime, DamageCount, FileTimes, NamesLeft, OpCounts, ThreadEnd, ThreadReport},
     work::OpKind,
 };
 
@@ -51,6 +51,7 @@ pub struct Account {
     end: Option<ThreadEnd>,
     damages: Damages,
     offered: OfferedTotals,
+    cpu: CpuTime,
     names: Option<NamesLeft>,
     files: FileTimes,
     sealed: Option<Sealed>,
@@ -83,6 +84,7 @@ impl Account {
             end: None,
             damages: Damages::default(),
             offered: OfferedTotals::default(),
+            cpu: CpuTime::default(),
             names: None,
             files: FileTimes::default(),
             sealed: None,
@@ -209,6 +211,11 @@ impl Account {
         self.busy_end.get_or_insert(end);
     }
 
+    /// The CPU time that it took.
+    pub fn spent(&mut self, cpu: CpuTime) {
+        self.cpu = cpu;
+    }
+
     /// What came of an offered load.
     pub fn offered(&mut self, totals: OfferedTotals) {
         self.offered = totals;
@@ -316,6 +323,7 @@ impl Account {
                 None => self.end.unwrap_or(ThreadEnd::Errors),
             },
             counts: self.counts(),
+            cpu: self.cpu,
             short_transfers: self.short_transfers,
             first_issue_ns: first_issue.map(u64::cast_signed),
             begin_ns: first_issue.map(counted),

@@ -9,9 +9,9 @@ use crate::{
     ids::PointId,
     lifecycle::Phase,
     stats::{
-        Bucket, DamageCount, DamageKind, ErrorCount, FileTimes, FirstEnd, Latency, NamesLeft,
-        NodeInterval, Offered, OpCounts, PointReport, ThreadEnd, ThreadReport, Tick, Written,
-        WrittenPart,
+        Bucket, CpuTime, DamageCount, DamageKind, ErrorCount, FileTimes, FirstEnd, Latency,
+        NamesLeft, NodeInterval, Offered, OpCounts, PointReport, ThreadEnd, ThreadReport, Tick,
+        Written, WrittenPart,
     },
     wire::{Beat, Refusal, RefusalKind, Removal},
     work::{
@@ -194,6 +194,7 @@ fn thread_report() -> ThreadReport {
             ramp_ops: 5,
             ramp_errors: 6,
         }],
+        cpu: CpuTime { user_ns: 5, system_ns: 6 },
         short_transfers: 7,
         first_issue_ns: Some(-8),
         begin_ns: Some(-8),
