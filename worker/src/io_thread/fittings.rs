@@ -11,7 +11,8 @@ use crate::{
     stamp::{Clock, StampClock},
 };
 
-pub use contents::{Contents, Damages};
+pub use contents::Contents;
+pub(super) use contents::Damages;
 
 mod contents;
 

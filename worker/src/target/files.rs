@@ -4,7 +4,7 @@
 use std::{
     collections::BTreeMap,
     fs::File,
-    os::fd::{AsFd, OwnedFd},
+    os::fd::AsFd,
     sync::Arc,
 };
 
@@ -284,6 +284,3 @@ fn length(file: &File, path: String) -> Result<u64, TargetError> {
     }
     Ok(u64::try_from(stat.st_size).unwrap_or(0))
 }
-
-/// A directory that threads make their trees in.
-pub(super) type TreeDir = OwnedFd;

@@ -19,7 +19,7 @@ fn alter(plan: &mut PointPlan, outcome: &mut PointOutcome) {
     let first = report(outcome, 0);
     (first.threads[0].fsync_ns, first.threads[1].fsync_ns) = (Some(7 * MS), Some(6 * MS));
     (first.threads[0].passes_milli, first.threads[1].short_transfers) = (500, 3);
-    (first.threads[0].bytes_touched, first.cpu_share) = (1, Some(0.75));
+    (first.threads[0].bytes_touched, first.cpu_share) = (Some(1), Some(0.75));
     let second = thread(outcome, 1);
     (second.passes_milli, second.short_transfers) = (750, 8);
 }
@@ -45,7 +45,7 @@ fn expected() -> PointRecord {
         ops: 10,
         errors: 0,
         ramp_bytes: 0,
-        bytes_touched: 1 + 24_576 + 131_072,
+        bytes_touched: Some(1 + 24_576 + 131_072),
         passes: Some((0.5 + 1.0 + 0.75) / 3.0),
         short_transfers: 11,
         unfinished: Unfinished { count: 0, oldest_ns: None },
@@ -77,13 +77,10 @@ fn expected() -> PointRecord {
         clock_residual_ns: Some(1_001),
         busy_share: Some(1_340.0 / 1_350.0),
         latency_ns: Latencies { service: Some(service()), response: None },
-        by_op: vec![ByOp {
-            op: "write".to_owned(),
-            bytes: 172_032,
-            ops: 10,
-            errors: 0,
-            latency_ns: Latencies { service: Some(service()), response: None },
-        }],
+        by_op: vec![by_op(total)],
+        offered: None,
+        files: None,
+        verification: None,
         open_s: Some(0.002_000_002),
         fsync_s: Some(0.007),
         syncfs_s: Some(0.003_000_001),
@@ -94,6 +91,18 @@ fn expected() -> PointRecord {
         threads: threads(),
         error_kinds: Vec::new(),
         intervals: intervals(),
+    }
+}
+
+fn by_op(total: f64) -> ByOp {
+    ByOp {
+        op: "write".to_owned(),
+        bytes: 172_032,
+        ops: 10,
+        errors: 0,
+        latency_ns: Latencies { service: Some(service()), response: None },
+        bandwidth: Rates { common: Some(169_216.0 / 0.45), span: Some(total / 0.49) },
+        iops: Rates { common: Some(9.5625 / 0.45), span: Some(10.0 / 0.49) },
     }
 }
 
@@ -119,14 +128,22 @@ fn params() -> record::Params {
     record::Params {
         threads: 3,
         nodes: 2,
+        ops: vec![record::OpWeight { op: "write".to_owned(), weight: 1 }],
         layout: "file-per-thread".to_owned(),
         file_bytes: 1 << 30,
         block_bytes: 1 << 20,
+        blocks: vec![record::SizeWeight { bytes: 1 << 20, weight: 1 }],
         pattern: "sequential".to_owned(),
         duration_ns: None,
         ramp_ns: 0,
         direct: true,
+        options: record::Options::default(),
         engine: "sync".to_owned(),
+        depth: 1,
+        engine_flags: Vec::new(),
+        rate: None,
+        think_ns: 0,
+        verify: false,
         fsync: Some("end".to_owned()),
         fresh: Some(true),
         seed: 1,
@@ -161,6 +178,7 @@ fn nodes() -> Vec<PointNode> {
         errors: 0,
         bandwidth: Some(in_window / 0.45),
         cpu_share: Some(cpu_share),
+        remarks: Vec::new(),
     };
     vec![
         node("client01", 40_960, 6, 15_104.0 + 23_040.0, 0.75),
@@ -200,6 +218,8 @@ fn intervals() -> Vec<Interval> {
             ops: services.len() as u64,
             errors: 0,
             latency_ns: summarise(&counts.to_latency()),
+            response_ns: None,
+            by_op: Vec::new(),
         }
     };
     vec![

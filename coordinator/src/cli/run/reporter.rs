@@ -18,7 +18,7 @@ use crate::{
     json,
     live::Live,
     plan::Plan,
-    record::{CampaignRecord, CampaignStatus, PointRecord, PointStatus},
+    record::{CampaignRecord, CampaignStatus, Histogram, PointRecord, PointStatus},
     report::Table,
     scenario::FleetConfig,
     store::Store,
@@ -125,7 +125,7 @@ impl Reporter {
             RunEvent::PointSkipped { index, why } => {
                 if let Some(point) = self.plan.points.get(index as usize) {
                     let record = aggregate::skipped(point, &why);
-                    self.keep(record, None);
+                    self.keep(record, &[]);
                 }
             }
             RunEvent::Cleaned(removals) => self.cleaned(&removals),
@@ -146,14 +146,14 @@ impl Reporter {
 
     fn point_ended(&mut self, outcome: &PointOutcome) {
         let Some(plan) = self.plan.points.get(outcome.index as usize) else { return };
-        let (record, latency) = aggregate::assemble(plan, &self.fleet, &self.nodes, outcome);
-        self.keep(record, Some(&latency));
+        let (record, histograms) = aggregate::assemble(plan, &self.fleet, &self.nodes, outcome);
+        self.keep(record, &histograms);
     }
 
     /// Stores a point, writes the JSON anew, shows the row.
-    fn keep(&mut self, point: PointRecord, latency: Option<&iofleet_shared::stats::Latency>) {
+    fn keep(&mut self, point: PointRecord, histograms: &[Histogram]) {
         self.exit = self.exit.worse(aggregate::exit_of(&point));
-        let stored = self.outputs.store.add_point(&self.record.campaign.id, &point, latency);
+        let stored = self.outputs.store.add_point(&self.record.campaign.id, &point, histograms);
         self.check(stored);
         if let Some(table) = &self.table {
             let row = table.row(&point);
@@ -197,6 +197,7 @@ impl Reporter {
         self.record.campaign.ended = Some(aggregate::rfc3339(clock::wall()));
         self.record.campaign.message = ending.message;
         self.record.repetitions = aggregate::repetitions(&self.record.points);
+        self.record.load_curves = aggregate::load_curves(&self.record.points);
         if !self.nodes.is_empty() {
             let finished = self.outputs.store.finish(&self.record);
             self.check(finished);
