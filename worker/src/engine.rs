@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use iofleet_shared::{stats::FileTimes, work::OpKind};
 
+pub use both::Both;
 pub use error::EngineError;
 pub use libaio::Libaio;
 pub use mmap::Mmap;
@@ -17,6 +18,7 @@ pub use slots::QueueSetup;
 pub use sync::{Special, Sync};
 pub use uring::Uring;
 
+mod both;
 #[cfg(test)]
 pub(crate) mod denied;
 mod error;
@@ -195,6 +197,8 @@ pub enum AnyEngine {
     Mmap(Mmap),
     /// Operations on names.
     Names(Box<Namespace>),
+    /// Operations on names and on data.
+    Both(Box<Both>),
     /// Nothing.
     Null(Null),
     /// `io_uring`.
@@ -214,7 +218,7 @@ impl AnyEngine {
             Self::SyncSpecial(engine) => fill(engine.buffer()),
             Self::Mmap(engine) => fill(engine.buffer()),
             Self::Null(engine) => fill(engine.buffer()),
-            Self::Names(_) => {}
+            Self::Names(_) | Self::Both(_) => {}
             Self::Uring(engine) => fill(engine.buffer(slot)),
             Self::Libaio(engine) => fill(engine.buffer(slot)),
             #[cfg(test)]

@@ -125,6 +125,7 @@ pub fn run(
         AnyEngine::SyncSpecial(engine) => rest.in_steps(engine),
         AnyEngine::Mmap(engine) => rest.in_steps(engine),
         AnyEngine::Names(engine) => rest.in_steps(*engine),
+        AnyEngine::Both(engine) => rest.in_steps(*engine),
         AnyEngine::Null(engine) => rest.in_steps(engine),
         AnyEngine::Uring(engine) => rest.queued(*engine),
         AnyEngine::Libaio(engine) => rest.queued(*engine),
@@ -179,6 +180,7 @@ fn with_source(
         AnySource::RandomOnce(source) => with_clock(source, bench, ready),
         AnySource::Drawn(source) => with_clock(source, bench, ready),
         AnySource::Names(source) => with_clock(*source, bench, ready),
+        AnySource::Both(source) => with_clock(*source, bench, ready),
     }
 }
 

@@ -18,7 +18,7 @@ pub(crate) use random::Xoshiro;
 pub use random::mix64;
 pub use skewed::{Normal, Pareto, Zipf};
 pub(crate) use source::lane_of;
-pub use source::{AnySource, Drawn, Single, Source};
+pub use source::{AnySource, Both, Drawn, Single, Source};
 
 mod blocks;
 mod coverage;

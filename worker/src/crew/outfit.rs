@@ -4,7 +4,7 @@
 use std::{fs::File, os::fd::AsFd, sync::Arc};
 
 use iofleet_shared::work::{
-    Amount, EngineKind, Files, Fsync, Load, OpKind, SizeShare, ThreadPlan, WorkerPlan,
+    Amount, EngineKind, Files, Fsync, Load, OpKind, OpShare, SizeShare, ThreadPlan, WorkerPlan,
 };
 use rustix::fs::OFlags;
 
@@ -12,12 +12,13 @@ use super::CrewError;
 use crate::{
     arrivals::ArrivalQueue,
     engine::{
-        AnyEngine, EngineError, Libaio, Mmap, Namespace, Null, QueueSetup, Special, Sync, Uring,
+        self, AnyEngine, EngineError, Libaio, Mmap, Namespace, Null, QueueSetup, Special, Sync,
+        Uring,
     },
     files::{Descriptors, Opening, Paths},
     io_thread::{Account, AccountSpec, Contents, Control, Fittings, Job, Pacing},
     names::NameSource,
-    pattern::{AnySource, Blocks, Coverage, mix64},
+    pattern::{AnySource, Blocks, Both, Coverage, Drawn, mix64},
     payload::{Buffer, Filler, MemoryPlace},
     recorder::{Inlet, Recorder, rings},
     stamp::StampClock,
@@ -62,11 +63,7 @@ impl Station<'_> {
             .map_err(|source| self.no_memory(blocks.count() * 4, source))?;
         let pacing = self.pacing();
         let (mut remarks, on_names) = (Vec::new(), !moves_data(thread));
-        let source = if on_names {
-            AnySource::Names(Box::new(self.name_source(tree.as_ref())?))
-        } else {
-            self.source(&blocks)
-        };
+        let source = self.source(&blocks)?;
         let engine = self.engine(opened, tree, &mut remarks)?;
         let (account, inlets) = self.account(&blocks, on_names);
         // A source of names says itself when there is nothing left.
@@ -95,10 +92,21 @@ impl Station<'_> {
         }
     }
 
-    fn source(&self, blocks: &Arc<Blocks>) -> AnySource {
+    fn source(&self, blocks: &Arc<Blocks>) -> Result<AnySource, CrewError> {
         let Self { plan, .. } = self;
-        let thread = self.thread();
-        AnySource::new(blocks, &plan.pattern, &thread.ops, &plan.blocks, &plan.ops(), thread.seed)
+        let (thread, lanes) = (self.thread(), plan.ops());
+        let (data, names): (Vec<OpShare>, Vec<OpShare>) =
+            thread.ops.iter().partition(|share| share.op.moves_data());
+        if data.is_empty() {
+            return Ok(AnySource::Names(Box::new(self.name_source(&names, false)?)));
+        }
+        let (seed, pattern, sizes) = (thread.seed, &plan.pattern, &plan.blocks);
+        if names.is_empty() {
+            return Ok(AnySource::new(blocks, pattern, &data, sizes, &lanes, seed));
+        }
+        let drawn = Drawn::new(Arc::clone(blocks), pattern, &data, sizes, &lanes, seed);
+        let names = self.name_source(&names, true)?;
+        Ok(AnySource::Both(Box::new(Both::new(drawn, names, &thread.ops, seed))))
     }
 
     fn account(&self, blocks: &Arc<Blocks>, on_names: bool) -> (Account, Vec<Inlet>) {
@@ -117,7 +125,11 @@ impl Station<'_> {
             let (ops, sizes): (_, &[SizeShare]) = (&thread.ops, &plan.blocks);
             (covered, Coverage::of_mix(Arc::clone(blocks), covered, plan.pattern, ops, sizes))
         });
-        (Account::new(AccountSpec { lanes, coverage }), inlets)
+        let tree_dirs = match &thread.files {
+            Files::Tree(tree) => Some(tree.dirs),
+            Files::Named(_) | Files::Listed(_) | Files::Devices(_) => None,
+        };
+        (Account::new(AccountSpec { lanes, coverage, tree_dirs }), inlets)
     }
 
     fn pacing(&self) -> Pacing {
@@ -172,9 +184,16 @@ impl Station<'_> {
         if kind == EngineKind::Null {
             return Ok(AnyEngine::Null(Null::new(self.buffer()?)));
         }
-        if !moves_data(self.thread()) {
-            let tree = tree.ok_or_else(|| self.refuse("operations on names need a tree"))?;
-            return Ok(AnyEngine::Names(Box::new(Namespace::new(tree))));
+        let on_names = self.thread().ops.iter().any(|share| !share.op.moves_data());
+        if on_names {
+            let names = tree.ok_or_else(|| self.refuse("operations on names need a tree"))?;
+            if !moves_data(self.thread()) {
+                return Ok(AnyEngine::Names(Box::new(Namespace::new(names))));
+            }
+            let tree = self.tree(&opened)?;
+            let data = Sync::new(self.descriptors(opened, tree)?, self.buffer()?);
+            let both = engine::Both::new(data, Namespace::new(names));
+            return Ok(AnyEngine::Both(Box::new(both)));
         }
         match kind {
             EngineKind::Sync | EngineKind::Null => {
@@ -320,22 +339,16 @@ impl Station<'_> {
         CrewError::Memory { thread: self.thread().thread, bytes, alignment, source }
     }
 
-    /// The source of operations on names.
-    fn name_source(&self, tree: Option<&Tree>) -> Result<NameSource, CrewError> {
+    /// The source of operations on names; those that leave them as they are go on for ever if
+    /// `endless`.
+    fn name_source(&self, ops: &[OpShare], endless: bool) -> Result<NameSource, CrewError> {
         let Self { plan, .. } = self;
         let (thread, Files::Tree(part)) = (self.thread(), &self.thread().files) else {
             return Err(self.refuse("operations on names need a tree"));
         };
-        if tree.is_none() && plan.engine.kind != EngineKind::Null {
-            return Err(self.refuse("operations on names need a tree"));
-        }
-        let again = matches!(plan.amount, Amount::Time { repeat: true, .. });
-        let source =
-            NameSource::new(part, &thread.ops, &plan.ops(), plan.pattern, again, thread.seed)
-                .map_err(|_| {
-                    self.refuse("operations on names and on data don't mix in one thread")
-                })?;
-        Ok(source)
+        let again = endless || matches!(plan.amount, Amount::Time { repeat: true, .. });
+        NameSource::new(part, ops, &plan.ops(), plan.pattern, again, thread.seed)
+            .map_err(|_| self.refuse("operations on data are none on names"))
     }
 }
 

@@ -1,8 +1,11 @@
 //! All that one I/O thread knows of its point, and the report made of it.
 
 use iofleet_shared::{
-    stats::{CpuTime, DamageCount, FileTimes, NamesLeft, OpCounts, ThreadEnd, ThreadReport},
-    work::OpKind,
+    stats::{
+        CpuTime, DamageCount, FileTimes, NamesLeft, OpCounts, ThreadEnd, ThreadReport, Written,
+        WrittenPart,
+    },
+    work::{Names, OpKind},
 };
 
 use super::fittings::{Damages, OfferedTotals};
@@ -31,6 +34,8 @@ pub struct AccountSpec {
     pub lanes: Vec<(OpKind, Recorder)>,
     /// Which blocks the operations of one of the kinds have touched.
     pub coverage: Option<(OpKind, Coverage)>,
+    /// The files are those of a tree with so many directories.
+    pub tree_dirs: Option<u32>,
 }
 
 /// One thread's own account of a point.
@@ -39,6 +44,7 @@ pub struct Account {
     lanes: Vec<Recorder>,
     ops: Vec<OpKind>,
     coverage: Option<(OpKind, Coverage)>,
+    tree_dirs: Option<u32>,
     /// The interval that all lanes are in.
     interval: u32,
     first_issue: Option<u64>,
@@ -60,19 +66,21 @@ pub struct Account {
 /// What takes some time to work out.
 #[derive(Debug, Clone, Default)]
 struct Sealed {
-    written: Vec<iofleet_shared::stats::WrittenPart>,
+    written: Vec<WrittenPart>,
+    names: Option<NamesLeft>,
 }
 
 impl Account {
     /// An empty account, with all the memory that it will need.
     #[must_use]
     pub fn new(spec: AccountSpec) -> Self {
-        let AccountSpec { lanes, coverage } = spec;
+        let AccountSpec { lanes, coverage, tree_dirs } = spec;
         let (ops, lanes) = lanes.into_iter().unzip();
         Self {
             lanes,
             ops,
             coverage,
+            tree_dirs,
             interval: 0,
             first_issue: None,
             busy_begin: None,
@@ -315,6 +323,7 @@ impl Account {
         let first_issue = self.first_issue.or(in_first);
         let measured_from = self.lanes.iter().map(Recorder::measured_from).min().unwrap_or(0);
         let counted = |begin: u64| begin.max(measured_from).cast_signed();
+        let Sealed { written, names } = self.sealed.clone().unwrap_or_else(|| self.work_out());
         ThreadReport {
             thread,
             end: match stuck {
@@ -338,8 +347,8 @@ impl Account {
             passes_milli: self.coverage.as_ref().map_or(0, |(_, kept)| kept.passes_milli()),
             unfinished: stuck.map_or(0, |_| self.in_flight.max(1)),
             unfinished_ns: stuck.map(|call| call.end.saturating_sub(call.start)),
-            written: self.sealed.clone().unwrap_or_else(|| self.work_out()).written,
-            names: self.names,
+            written,
+            names,
             damages: self.damage_counts(file_of),
         }
     }
@@ -377,7 +386,17 @@ impl Account {
             // Operations that were given up in flight may or may not have taken effect.
             if self.in_flight > 1 { coverage.unknown() } else { coverage.written() }
         };
-        Sealed { written: of_writes.map(written).unwrap_or_default() }
+        let Some(written) = of_writes.map(written) else {
+            return Sealed { written: Vec::new(), names: self.names };
+        };
+        match self.tree_dirs {
+            None => Sealed { written, names: self.names },
+            Some(dirs) => of_tree(&written, dirs, self.files_of_tree()),
+        }
+    }
+
+    fn files_of_tree(&self) -> u64 {
+        self.coverage.as_ref().map_or(0, |(_, coverage)| coverage.files())
     }
 
     fn last_end(&self) -> u64 {
@@ -389,5 +408,18 @@ impl Account {
     #[cold]
     fn keep_up(&mut self, end: u64) {
         self.lanes.iter_mut().for_each(|lane| lane.pass(end));
+    }
+}
+
+/// Of the files of a tree, those written whole are told by their number, from the first one on.
+fn of_tree(written: &[WrittenPart], dirs: u32, files: u64) -> Sealed {
+    let is_whole =
+        |(file, part): &(u32, &WrittenPart)| part.file == *file && part.written == Written::All;
+    let whole = (0..).zip(written).take_while(is_whole).count() as u64;
+    let names = Names { dirs, files: whole, gone: 0 };
+    let all = WrittenPart { file: 0, written: Written::All };
+    Sealed {
+        written: if whole == files { vec![all] } else { Vec::new() },
+        names: Some(NamesLeft { names, renamed: Some(false) }),
     }
 }

@@ -6,7 +6,10 @@ use iofleet_shared::{
         BLOCK_BYTES_MAX, DEPTH_MAX, EXTENTS_PER_THREAD_MAX, FILES_PER_THREAD_MAX, INTERVAL_NS_MIN,
         THREADS_MAX,
     },
-    work::{Amount, EngineKind, FilePart, Files, Load, Pattern, ThreadPlan, TreePart, WorkerPlan},
+    work::{
+        Amount, EngineKind, FilePart, Files, Load, OpKind, OpShare, Pattern, ThreadPlan, TreePart,
+        WorkerPlan,
+    },
 };
 
 /// Longest time that a plan may name, in ns: about 146 years.
@@ -102,8 +105,10 @@ fn check_thread(thread: &ThreadPlan, block_bytes: u64, amount: Amount) -> Result
         return Err(format!("thread {number} has no operation, or one without weight"));
     }
     let moves_data = thread.ops.iter().any(|share| share.op.moves_data());
-    if moves_data && thread.ops.iter().any(|share| !share.op.moves_data()) {
-        return Err(format!("thread {number} mixes operations on data and on names"));
+    let leaves = |op| matches!(op, OpKind::Stat | OpKind::Open | OpKind::Readdir);
+    let unfit = |share: &&OpShare| !share.op.moves_data() && !leaves(share.op);
+    if let Some(share) = thread.ops.iter().find(unfit).filter(|_| moves_data) {
+        return Err(format!("thread {number} mixes {} with operations on data", share.op.name()));
     }
     let parts = match &thread.files {
         Files::Tree(tree) => return check_tree(number, tree),

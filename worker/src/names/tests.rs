@@ -226,6 +226,7 @@ proptest! {
                 break;
             };
             prop_assert!(model.perform(&request, u64::from(per_dir)), "{request:?}");
+            prop_assert!(request.op != OpKind::Create || (request.offset == 1) == fresh);
         }
         let names = source.names();
         let live: BTreeSet<_> = (names.gone..names.files).map(|number| number % count).collect();

@@ -179,6 +179,12 @@ impl Coverage {
         u64::try_from(milli).unwrap_or(u64::MAX)
     }
 
+    /// Files that its blocks are of.
+    #[must_use]
+    pub fn files(&self) -> u64 {
+        self.blocks.files().count() as u64
+    }
+
     /// Nobody knows what was written: operations in flight were given up.
     #[must_use]
     pub fn unknown(&self) -> Vec<WrittenPart> {

@@ -10,6 +10,10 @@ use iofleet_shared::{
 use super::{AnyCursor, Blocks, Cursor, Picker, Place, Random, RandomOnce, Sequential, mix64};
 use crate::{engine::Request, names::NameSource};
 
+pub use both::Both;
+
+mod both;
+
 /// A series of operations.
 pub trait Source {
     /// The next operation; none when there is nothing left to do. Orders of blocks never end.
@@ -64,6 +68,8 @@ pub enum AnySource {
     Drawn(Drawn),
     /// Operations on names.
     Names(Box<NameSource>),
+    /// Both.
+    Both(Box<Both>),
 }
 
 impl AnySource {
