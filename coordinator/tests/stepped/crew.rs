@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use iofleet_shared::{
     limits::TICK_NS,
     stats::{
-        BYTE_UNITS, DamageCount, FileTimes, Latency, LatencyCounts, NodeInterval, OP_UNITS,
-        Offered, OpCounts, PointReport, ThreadEnd, ThreadReport, Tick, Written, WrittenPart,
-        interval_of,
+        BYTE_UNITS, CpuTime, DamageCount, FileTimes, Latency, LatencyCounts, NodeInterval,
+        OP_UNITS, Offered, OpCounts, PointReport, ThreadEnd, ThreadReport, Tick, Written,
+        WrittenPart, interval_of,
     },
     work::{OpKind, OpShare, WorkerPlan},
 };
@@ -186,6 +186,7 @@ fn thread_report(script: &Script<'_>, thread: u32) -> ThreadReport {
         thread,
         end: ThreadEnd::Finished,
         counts: counts.collect(),
+        cpu: CpuTime::default(),
         short_transfers: 0,
         first_issue_ns: after(script.late_ns),
         begin_ns: after(script.late_ns),

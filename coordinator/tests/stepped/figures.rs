@@ -7,11 +7,11 @@ use iofleet_coordinator::{
     exit::Exit,
     plan::Plan,
     record::{ByOp, PointRecord, PointStatus, Rates},
-    scenario::{FleetConfig, Params, RateSpec},
+    scenario::{FleetConfig, Offer, OfferedRate, Params, RatePer, Verify},
 };
 use iofleet_shared::{
     stats::{DamageCount, DamageKind, Offered},
-    work::{Fsync, OpKind, OpShare},
+    work::{EngineKind, Fsync, OpKind, OpShare},
 };
 
 use super::{OFFSETS, SECOND, outcomes, params, plan_over, settled, world::World};
@@ -90,7 +90,7 @@ fn a_mix_over_two_nodes_to_the_byte() {
 #[test]
 fn a_queue_is_busy_once_it_is_full() {
     let mut queue = Params { fresh: false, ..params(OpKind::Write, 2) };
-    queue.engine.depth = 32;
+    (queue.engine.kind, queue.engine.depth) = (EngineKind::IoUring, 32);
     let record = &records(2, after_a_write(queue), |_| ())[1];
     assert_eq!(record.status, PointStatus::Ok, "{:?}", record.why);
     let window = record.window.unwrap();
@@ -105,8 +105,12 @@ fn a_queue_is_busy_once_it_is_full() {
 
 #[test]
 fn an_offered_load_has_responses_and_what_was_not_issued() {
-    let rate = Some(RateSpec { per_s: 6_400.0, exponential: false });
-    let load = Params { rate, fresh: false, ..params(OpKind::Write, 6) };
+    let offer = Offer::Open {
+        rate: OfferedRate::Operations(6_400_000),
+        per: RatePer::Fleet,
+        exponential: false,
+    };
+    let load = Params { offer, fresh: false, ..params(OpKind::Write, 6) };
     let points = vec![params(OpKind::Write, 6), load];
     let record = &records(3, points, |world| {
         for (worker, backlog_max) in world.workers.iter_mut().zip([40, 70, 60]) {
@@ -126,8 +130,9 @@ fn an_offered_load_has_responses_and_what_was_not_issued() {
 
 #[test]
 fn damage_is_told_and_ends_with_6() {
-    let read = Params { verify: true, ..params(OpKind::Read, 2) };
-    let records = records(2, after_a_write(read), |world| {
+    let read = Params { verify: Verify::All, ..params(OpKind::Read, 2) };
+    let write = Params { verify: Verify::All, ..params(OpKind::Write, 2) };
+    let records = records(2, vec![write, read], |world| {
         world.workers[1].manner.damages = vec![DamageCount {
             kind: DamageKind::Stale,
             units: 2,

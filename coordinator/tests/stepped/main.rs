@@ -30,7 +30,7 @@ fn params(op: OpKind, threads: u32) -> Params {
         ops: vec![OpShare { op, weight: 1 }],
         threads: Threads::Fleet(threads),
         layout: Layout::FilePerThread,
-        file_bytes: 1 << 20,
+        file_sizes: vec![SizeShare { bytes: 1 << 20, weight: 1 }],
         blocks: vec![SizeShare { bytes: 4096, weight: 1 }],
         pattern: Pattern::Sequential,
         duration_ns: Some(4 * SECOND),
@@ -48,11 +48,9 @@ fn params(op: OpKind, threads: u32) -> Params {
         fsync: Fsync::End,
         fresh: op == OpKind::Write,
         seed: 1,
-        rate: None,
-        think_ns: 0,
-        verify: false,
         on_fault: OnFault::Continue,
         stuck_after_ns: 60 * SECOND,
+        ..Params::default()
     }
 }
 
@@ -73,7 +71,10 @@ fn plan_over(nodes: u32, points: Vec<Params>) -> Plan {
         name: "t".to_owned(),
         question: None,
         fleet: FleetConfig::default(),
-        target: TargetConfig { path: Some("/mnt/pfs/iofleet".to_owned()), keep: false },
+        target: TargetConfig {
+            path: Some("/mnt/pfs/iofleet".to_owned()),
+            ..TargetConfig::default()
+        },
         points: points.collect(),
         resolved_toml: String::new(),
         id: String::new(),
