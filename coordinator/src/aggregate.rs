@@ -7,6 +7,7 @@
 use iofleet_shared::{
     ids::NodeIndex,
     stats::{PointReport, ThreadEnd, ThreadReport, Tick},
+    work::Layout,
 };
 
 use crate::{
@@ -203,9 +204,12 @@ impl<'a> Point<'a> {
         }
     }
 
-    /// Threads that pause are not in service, and that is no doubt.
+    /// Threads that pause are not in service, nor are those that open and close the files of a tree
+    /// between operations on data, and that is no doubt.
     fn busy_share(&self) -> Option<f64> {
-        self.figures.busy_share.filter(|_| self.plan.spec.params.think_ns() == 0)
+        let params = &self.plan.spec.params;
+        let opens_files = params.layout == Layout::Tree && params.moves_data();
+        self.figures.busy_share.filter(|_| params.think_ns() == 0 && !opens_files)
     }
 
     fn name(&self, index: NodeIndex) -> String {

@@ -130,8 +130,8 @@ fn an_offered_load_has_responses_and_what_was_not_issued() {
 
 #[test]
 fn damage_is_told_and_ends_with_6() {
-    let read = Params { verify: Verify::All, ..params(OpKind::Read, 2) };
-    let write = Params { verify: Verify::All, ..params(OpKind::Write, 2) };
+    let read = Params { verify: Verify::NoStale, ..params(OpKind::Read, 2) };
+    let write = Params { verify: Verify::NoStale, ..params(OpKind::Write, 2) };
     let records = records(2, vec![write, read], |world| {
         world.workers[1].manner.damages = vec![DamageCount {
             kind: DamageKind::Stale,
