@@ -154,7 +154,8 @@ pub struct ThreadReport {
     pub begin_ns: Option<i64>,
     /// Its last completion, or the return of its fsync; none if nothing completed.
     pub ended_ns: Option<i64>,
-    /// The issue that first filled its queue depth (with a depth of 1, `begin_ns`).
+    /// From when on it was busy: with a depth of 1, `begin_ns`; with a queue, the first issue with
+    /// which the queue was full after as many completions as it is deep.
     pub busy_begin_ns: Option<i64>,
     /// Completion after which it could not keep its queue full, or the deadline that cut it off
     /// between two operations; none if nothing completed.

@@ -130,7 +130,10 @@ pub(super) fn operate(
         if is_first && flight.in_flight > 0 {
             seat.account().begun(timeline.after_t0(start));
         }
-        if flight.in_flight == queue.depth() || fittings.pacing.is_paced() {
+        // With a full queue all operations have the same age at first. Once each slot has been used
+        // ages are as they will be at the end, and shares of time on both edges balance.
+        let turned_over = progress.completed >= u64::from(queue.depth());
+        if flight.in_flight == queue.depth() && turned_over || fittings.pacing.is_paced() {
             seat.account().full(timeline.after_t0(start));
         }
         let stop_ns = timeline.after_t0(stop);

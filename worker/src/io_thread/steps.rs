@@ -103,6 +103,7 @@ pub(super) fn operate(
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     pub(super) bytes: u64,
+    pub(super) completed: u64,
     errors_in_a_row: u32,
 }
 
@@ -120,6 +121,7 @@ impl Progress {
             Transfer { shorts: 0, result: Ok(bytes) } => {
                 account.succeeded(times, request, bytes);
                 self.bytes += bytes;
+                self.completed += 1;
                 self.errors_in_a_row = 0;
                 true
             }
