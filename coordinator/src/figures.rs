@@ -353,6 +353,16 @@ impl Own {
     }
 }
 
+/// The time that all threads share.
+#[derive(Debug, Clone, Copy)]
+struct Busy {
+    /// All have begun: what the overlap counts from.
+    at_work_ns: i64,
+    /// All are busy: what the window begins with.
+    begin_ns: i64,
+    end_ns: i64,
+}
+
 /// The window before it is snapped.
 #[derive(Debug, Clone, Copy)]
 struct Shared {
@@ -362,8 +372,9 @@ struct Shared {
 }
 
 impl Shared {
-    fn new((begin_ns, end_ns): (i64, i64), span_ns: u64) -> Self {
-        let length = u64::try_from(end_ns.saturating_sub(begin_ns)).unwrap_or(0);
+    fn new(busy: Busy, span_ns: u64) -> Self {
+        let Busy { at_work_ns, begin_ns, end_ns } = busy;
+        let length = u64::try_from(end_ns.saturating_sub(at_work_ns)).unwrap_or(0);
         Self { begin_ns, end_ns, overlap: (length as f64 / span_ns as f64).min(1.0) }
     }
 
@@ -383,22 +394,28 @@ impl Shared {
 
 /// From the latest busy-begin to the earliest busy-end of all threads with work, not before the end
 /// of the warm-up. None where one of them never filled its queue or completed nothing.
-fn busy_together(threads: &[ThreadTimes], ramp_ns: i64) -> Option<(i64, i64)> {
-    let mut window: Option<(i64, i64)> = None;
+fn busy_together(threads: &[ThreadTimes], ramp_ns: i64) -> Option<Busy> {
+    let mut all: Option<Busy> = None;
     for thread in threads.iter().filter(|thread| thread.has_work) {
-        let begin = thread.busy_begin_ns?.max(ramp_ns);
-        let end = thread.busy_end_ns?;
-        window = Some(window.map_or((begin, end), |(b, e)| (b.max(begin), e.min(end))));
+        let begin_ns = thread.busy_begin_ns?.max(ramp_ns);
+        let at_work_ns = thread.begin_ns.unwrap_or(begin_ns).max(ramp_ns).min(begin_ns);
+        let own = Busy { at_work_ns, begin_ns, end_ns: thread.busy_end_ns? };
+        all = Some(all.map_or(own, |all| Busy {
+            at_work_ns: all.at_work_ns.max(own.at_work_ns),
+            begin_ns: all.begin_ns.max(own.begin_ns),
+            end_ns: all.end_ns.min(own.end_ns),
+        }));
     }
-    window
+    all
 }
 
 /// The time in which operations were offered and taken: threads that wait for an arrival are as they
 /// should be, so it runs from the fleet's first issue to its last completion or the deadline.
-fn offered_time(threads: &[ThreadTimes], ramp_ns: i64, until_ns: i64) -> Option<(i64, i64)> {
+fn offered_time(threads: &[ThreadTimes], ramp_ns: i64, until_ns: i64) -> Option<Busy> {
     let begin = threads.iter().filter_map(|thread| thread.first_issue_ns).min()?;
     let end = threads.iter().filter_map(|thread| thread.busy_end_ns).max()?;
-    Some((begin.max(ramp_ns), end.min(until_ns)))
+    let begin_ns = begin.max(ramp_ns);
+    Some(Busy { at_work_ns: begin_ns, begin_ns, end_ns: end.min(until_ns) })
 }
 
 /// Ticks are too coarse for a point that is over within a few of them, so where a node counted

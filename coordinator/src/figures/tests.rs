@@ -298,7 +298,7 @@ fn a_queue_that_was_never_full_leaves_no_window() {
     own[0].busy_begin_ns = Some(60 * MS);
     let full = of(&own);
     assert_eq!(full.window.map(|window| window.begin_ns()), Some(60_000_000));
-    assert_eq!((full.busy_share, full.overlap), (Some(1.0), Some(340.0 / 400.0)));
+    assert_eq!((full.busy_share, full.overlap), (Some(1.0), Some(1.0)));
     // All time counts for `span` all the same.
     assert!(close(full.bandwidth.span, 10_000.0));
     own[0].busy_begin_ns = None;

@@ -99,8 +99,8 @@ fn a_queue_is_busy_once_it_is_full() {
     assert_eq!(record.bandwidth.span, Some(2.0 * 2_000.0 * 4_096.0 / 2.031));
     assert_eq!((record.busy_share, record.params.depth), (Some(1.0), 32));
     assert_eq!(record.latency_ns.service.unwrap().mean, 32e6);
-    // From the instant at which the queue was full, not snapped.
-    assert_eq!(window.overlap, 1_969.0 / 2_031.0);
+    // From the first issue to where the queue can't be kept full, not snapped.
+    assert_eq!(window.overlap, 2_000.0 / 2_031.0);
 }
 
 #[test]
