@@ -71,7 +71,7 @@ pub(super) fn of(
     marks.census(point, record);
     marks.window(point, record);
     marks.busy(point, record);
-    marks.load(record);
+    marks.load(record, point.outcome.interrupted);
     marks.durability(record, durability);
     marks.time(point, record);
     marks.reads(point, record);
@@ -181,10 +181,10 @@ impl Marks {
         }
     }
 
-    fn load(&mut self, record: &PointRecord) {
+    fn load(&mut self, record: &PointRecord, interrupted: bool) {
         let Some(offered) = &record.offered else { return };
-        // What was offered to lost nodes can't have been achieved.
-        let whole = record.census.lost.is_empty();
+        // What was offered to lost nodes, or for the time that was cut off, can't have been achieved.
+        let whole = record.census.lost.is_empty() && !interrupted;
         let share = offered.achieved_per_s.map(|achieved| achieved / offered.per_s);
         if let Some(share) = share.filter(|share| whole && *share < ACHIEVED_MIN) {
             let text = format!(
