@@ -340,12 +340,12 @@ mod tests {
     fn what_a_stage_does_in_words() {
         let text = "[workload]\nlayout = \"tree\"\ndirs = 2\nfiles = 1000\nthreads_per_node = 2\n\
                     [[stage]]\nop = \"create\"\n[[stage]]\nop = \"mix\"\nduration = \"5 s\"\n\
-                    mix = \"stat 2, rename 1\"\nrate = \"5000 op/s\"\nrate_per = \"node\"\n\
+                    mix = \"stat 2, open 1\"\nrate = \"5000 op/s\"\nrate_per = \"node\"\n\
                     [[stage]]\nop = \"write\"\nfresh = false\nfile_size = \"4 KiB 3, 8 KiB 1\"\n\
                     block = \"4 KiB\"\nfsync = \"none\"\n";
         insta::assert_snapshot!(stages(text), @r#"
         create: each of 2 threads on each node creates files in a tree of its own of 2 directories with 1,000 files in each, each name once; the tree is begun anew.
-        mix: each of 2 threads on each node does a mix of operations on names in a tree of its own of 2 directories with 1,000 files in each, for 5 s, again from the start when it comes to the end; 66.7 % stat, 33.3 % rename of operations; operations arrive at 5000 op/s of each node with even gaps.
+        mix: each of 2 threads on each node does a mix of operations on names in a tree of its own of 2 directories with 1,000 files in each, for 5 s, again from the start when it comes to the end; 66.7 % stat, 33.3 % open of operations; operations arrive at 5000 op/s of each node with even gaps.
         write: each of 2 threads on each node rewrites a tree of its own of 2 directories with 1,000 files in each, of 4 KiB (75 %) or 8 KiB (25 %), in blocks of 4 KiB, in ascending order, with direct I/O; each block once; no fsync.
         "#);
         let text = "[workload]\nfile_size = \"1 GiB\"\nverify = \"no-stale\"\nengine = \"io_uring\"\n\

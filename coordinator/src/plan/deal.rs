@@ -78,9 +78,10 @@ fn listed(params: &Params, threads: u32, thread: u32) -> impl Iterator<Item = (&
     params.listed.iter().skip(first).step_by(step).map(move |file| (file, extent))
 }
 
-/// Threads that share a file of fewer blocks, and its blocks.
+/// Threads that share a file of fewer blocks, and its blocks. Of a mix the largest counts: each
+/// thread's share has room for it.
 pub(super) fn too_few_blocks(params: &Params, threads: u32) -> Option<(u32, u64)> {
-    let blocks = params.file_bytes() / params.block_bytes();
+    let blocks = params.file_bytes() / params.block_bytes_max().max(1);
     let sharers = match params.layout {
         Layout::SharedFile | Layout::SharedStrided => threads,
         Layout::FileList | Layout::Device => {
@@ -114,10 +115,8 @@ pub(super) fn planned(
         return (None, None);
     }
     if params.moves_only_data() {
-        let known = params.blocks.len() == 1 && params.file_sizes.len() == 1;
-        if !known {
-            let once = params.file_sizes.len() == 1 && !params.repeats_blocks();
-            return (once.then_some(bytes), None);
+        if params.blocks.len() > 1 || params.file_sizes.len() > 1 {
+            return (None, None);
         }
         if params.file_bytes() == 0 {
             // Files without a block are opened and closed.

@@ -160,7 +160,19 @@ impl PointPlan {
             let by_size = params.duration_ns.is_none();
             let sharers =
                 (params.layout == Layout::SharedStrided).then_some((self.threads, thread));
-            return manifest.readable(&part, sharers, params.block_bytes(), by_size);
+            let mut parts = manifest.readable(&part, sharers, params.block_bytes(), by_size)?;
+            for part in &mut parts {
+                // Where sizes are drawn there is room for each of them.
+                part.extents.retain(|extent| extent.length >= params.block_bytes_max());
+                if part.extents.is_empty() {
+                    let file = &part.file;
+                    return Err(format!(
+                        "{file}: what was written lies in pieces smaller than the largest block: \
+                         write with `sequential`, or let the write stage run longer"
+                    ));
+                }
+            }
+            return Ok(parts);
         }
         if !params.fresh && !manifest.holds(&part.file) {
             return Err(format!(

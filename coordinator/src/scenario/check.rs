@@ -133,10 +133,11 @@ fn whole_blocks(draft: &Draft<'_>, problems: &mut Problems) {
     let broken = params.file_sizes.iter().find(|size| !size.bytes.is_multiple_of(block));
     let Some(file) = broken.map(|size| size.bytes) else {
         let most = params.block_bytes_max();
-        if params.layout != Layout::Tree && params.file_bytes() < most {
+        let sizes = params.file_sizes.iter().map(|size| size.bytes);
+        if let Some(bytes) = sizes.filter(|bytes| *bytes > 0 && *bytes < most).min() {
             let text = format!(
                 "file_size {} is less than the largest block, {}",
-                Size::from_bytes(params.file_bytes()),
+                Size::from_bytes(bytes),
                 Size::from_bytes(most)
             );
             problems.push(pair(&draft.view, KeyId::FileSize, KeyId::Block, text));
@@ -180,10 +181,10 @@ fn enough_blocks(draft: &Draft<'_>, problems: &mut Problems) {
     let params = &draft.spec.params;
     let (Threads::Fleet(threads) | Threads::PerNode(threads)) = params.threads;
     let (blocks, sharers) = if params.is_shared() {
-        (params.file_bytes() / params.block_bytes(), threads)
+        (params.file_bytes() / params.block_bytes_max().max(1), threads)
     } else if params.is_listed() {
         let files = u32::try_from(params.listed.len()).unwrap_or(u32::MAX).max(1);
-        (params.file_bytes() / params.block_bytes(), threads.div_ceil(files))
+        (params.file_bytes() / params.block_bytes_max().max(1), threads.div_ceil(files))
     } else {
         return;
     };
@@ -310,9 +311,10 @@ fn effect<'a>(
     problems: &mut Problems,
 ) {
     let key = Key::of(id);
-    let mut any = false;
+    let (mut any, mut by_time) = (false, false);
     for point in points {
         any = true;
+        by_time |= point.spec.params.duration_ns.is_some();
         if has_effect(key, &point.spec) {
             return;
         }
@@ -320,7 +322,7 @@ fn effect<'a>(
     if !any {
         return;
     }
-    let Some((why, help)) = key.effect.missing() else { return };
+    let Some((why, help)) = key.effect.missing(by_time) else { return };
     let text = format!("`{}` has no effect {why}", key.name);
     let path = format!("{section}.{}", key.name);
     problems.push(Problem::at(&setting.origin, path, text).right(help));

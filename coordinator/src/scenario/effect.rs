@@ -11,6 +11,8 @@ pub enum Effect {
     Always,
     /// In those with a duration.
     ByDuration,
+    /// In those with a duration whose operations can begin again.
+    Repeats,
     /// In those that move bytes.
     Data,
     /// In those that write bytes.
@@ -49,6 +51,7 @@ impl Effect {
         match self {
             Self::Always => true,
             Self::ByDuration => params.duration_ns.is_some(),
+            Self::Repeats => params.duration_ns.is_some() && !params.uses_names_up(),
             Self::Data => params.moves_data(),
             Self::Writes => params.writes(),
             Self::RandomContent => params.writes() && params.content != Content::Zero,
@@ -67,11 +70,15 @@ impl Effect {
         }
     }
 
-    /// Where a key has no effect, and what would be right; none where it always has one.
-    pub(super) fn missing(self) -> Option<(&'static str, &'static str)> {
+    /// Where a key has no effect, and what would be right; none where it always has one. `by_time`:
+    /// the points have a duration.
+    pub(super) fn missing(self, by_time: bool) -> Option<(&'static str, &'static str)> {
         Some(match self {
             Self::Always => return None,
-            Self::ByDuration => (
+            Self::Repeats if by_time => {
+                ("where names are used up", "leave it out: each name is made or removed once")
+            }
+            Self::ByDuration | Self::Repeats => (
                 "without `duration`",
                 "set a duration, or leave it out: by size each thread does its share once",
             ),

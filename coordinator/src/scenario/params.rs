@@ -205,6 +205,13 @@ impl Params {
         matches!(self.offer, Offer::Open { .. })
     }
 
+    /// Whether its names are used up: each is made or removed once.
+    #[must_use]
+    pub fn uses_names_up(&self) -> bool {
+        let once = [OpKind::Mkdir, OpKind::Create, OpKind::Unlink, OpKind::Rmdir];
+        self.ops.iter().all(|share| once.contains(&share.op)) && !self.is_mix()
+    }
+
     /// Whether it has more than one kind of operation.
     #[must_use]
     pub fn is_mix(&self) -> bool {

@@ -148,6 +148,10 @@ impl Station<'_> {
         let writes = thread.ops.iter().any(|share| share.op == OpKind::Write);
         let flush_at_end = writes && plan.fsync == Fsync::End;
         let (most, deadline_ns) = match plan.amount {
+            // How many blocks the files of a tree have, the worker alone counts exactly.
+            Amount::Share if matches!(thread.files, Files::Tree(_)) => {
+                (thread.operations.min(blocks), None)
+            }
             Amount::Share => (thread.operations, None),
             Amount::Time { duration_ns, repeat } => (
                 if repeat { u64::MAX } else { blocks },

@@ -218,3 +218,117 @@ fn listed_files_are_there_and_stay() {
     assert!(target.destroys_data && target.devices.is_empty());
     assert_eq!(plan.points[0].bytes, Some(12 * MIB));
 }
+
+/// Blocks of a thread's files, by file and number.
+fn blocks_of(thread: &ThreadPlan, block: u64) -> Vec<(String, u64)> {
+    let (Files::Named(parts) | Files::Listed(parts) | Files::Devices(parts)) = &thread.files else {
+        panic!("a tree")
+    };
+    let mut blocks = Vec::new();
+    for part in parts {
+        let step = if part.stride_bytes == 0 { block } else { part.stride_bytes };
+        for extent in &part.extents {
+            let end = extent.offset + extent.length;
+            let mut at = extent.offset;
+            while at + block <= end {
+                blocks.push((part.file.clone(), at / block));
+                at += step;
+            }
+        }
+    }
+    blocks
+}
+
+proptest! {
+    #[test]
+    fn every_block_is_one_thread_s(
+        layout in proptest::sample::select(vec![
+            "file-per-thread", "shared-file", "shared-strided", "file-list",
+        ]),
+        threads in 1_u32..30, nodes in 1_u32..8, spare in 0_u64..40, files in 1_usize..12,
+        mixed: bool,
+    ) {
+        let blocks = u64::from(threads) + spare;
+        let names: Vec<String> = (0..files).map(|n| format!("\"/f{n}\"")).collect();
+        let listed = layout == "file-list";
+        let target = if listed {
+            format!("[target]\ndestroys_data = true\nfiles = [{}]\n", names.join(","))
+        } else {
+            String::new()
+        };
+        let second = if mixed {
+            "[[stage]]\nop = \"mix\"\nmix = \"read 2, write 1\"\n"
+        } else {
+            "[[stage]]\nop = \"read\"\n"
+        };
+        let scenario = scenario(&format!(
+            "{target}[workload]\nthreads = {threads}\nlayout = \"{layout}\"\nblock = \"4 KiB\"\n\
+             file_size = \"{} KiB\"\n[[stage]]\nop = \"write\"\n{second}", blocks * 4
+        ));
+        let plan = Plan::new(&scenario, nodes).unwrap();
+        for (point, workers) in plan.points.iter().zip(run(&plan)) {
+            let threads = || workers.iter().flat_map(|worker| &worker.threads);
+            let mut all: Vec<(String, u64)> = Vec::new();
+            for thread in threads() {
+                let own = blocks_of(thread, 4096);
+                prop_assert_eq!(own.len() as u64, thread.operations);
+                prop_assert!(thread.operations > 0);
+                all.extend(own);
+            }
+            let operations: u64 = threads().map(|thread| thread.operations).sum();
+            prop_assert_eq!(Some(operations), point.ops);
+            prop_assert_eq!(point.bytes, Some(operations * 4096));
+            prop_assert_eq!(point.working_set_bytes, operations * 4096);
+            let count = all.len();
+            all.sort();
+            all.dedup();
+            prop_assert_eq!(all.len(), count);
+        }
+    }
+
+    #[test]
+    fn loads_of_nodes_sum_to_the_rate(
+        threads in 1_u32..40, nodes in 1_u32..20, rate in 50_000_u64..10_000_000,
+    ) {
+        let text = format!("threads = {threads}\nrate = \"{}.{:03} op/s\"\n", rate / 1000, rate % 1000);
+        let all = arrivals(&text, nodes);
+        prop_assert_eq!(all.iter().map(|one| one.per_1000_s).sum::<u64>(), rate);
+        let gap = 1_000_000_000_000 / all[0].per_1000_s;
+        for pair in all.windows(2) {
+            prop_assert!(pair[0].phase_ns < pair[1].phase_ns && pair[1].phase_ns <= gap);
+        }
+    }
+}
+
+#[test]
+fn generations_of_what_outlives_a_pass_go_on() {
+    let text = "[target]\nfiles = [\"/a\"]\ndestroys_data = true\n[workload]\nfile_size = \"1 MiB\"\n\
+                verify = \"all\"\n[sweep]\nrepeat = 2\n[[stage]]\nop = \"write\"\n\
+                layout = \"file-list\"\n[[stage]]\nop = \"write\"\n[[stage]]\nop = \"read\"\n\
+                layout = \"file-list\"\n[[stage]]\nop = \"read\"\n";
+    let runs = run(&Plan::new(&scenario(text), 1).unwrap());
+    let generations: Vec<u32> = runs.iter().map(|plans| plans[0].data.generation).collect();
+    assert_eq!(generations, [1, 1, 1, 1, 2, 1, 2, 1]);
+    assert!(runs.iter().all(|plans| plans[0].data.verify && plans[0].data.generation_known));
+    let datasets: BTreeSet<u64> = runs.iter().map(|plans| plans[0].data.dataset).collect();
+    assert_eq!(datasets.len(), 1);
+}
+
+#[test]
+fn what_is_drawn_has_room_in_each_share() {
+    let text = "[workload]\nblock = \"4 KiB 70, 64 KiB 30\"\nfile_size = \"256 KiB\"\n\
+                layout = \"shared-file\"\nthreads_per_node = 4\n[[stage]]\nop = \"write\"\n";
+    let plan = Plan::new(&scenario(text), 1).unwrap();
+    let runs = run(&plan);
+    assert!(runs[0][0].threads.iter().all(|thread| part(thread).extents[0].length == 64 << 10));
+    assert_eq!(runs[0][0].threads[0].operations, 16);
+    assert_eq!((plan.points[0].bytes, plan.points[0].ops), (None, None));
+    assert!(refused(text, 2).contains("8 threads share a file of 4 blocks"));
+    let target = plan.target_spec(NodeIndex(0), dir());
+    assert_eq!(target.buffer_bytes, 4 * (64 << 10));
+    assert_eq!(target.direct_blocks, [4 << 10, 64 << 10]);
+    let deep = text.replace("layout = \"shared-file\"\n", "engine = \"libaio\"\ndepth = 8\n");
+    let target = Plan::new(&scenario(&deep), 1).unwrap().target_spec(NodeIndex(0), dir());
+    assert_eq!(target.buffer_bytes, 4 * 8 * (64 << 10));
+    assert_eq!((target.engines.len(), target.engines[0].depth), (1, 8));
+}

@@ -79,8 +79,7 @@ pub static KEYS: &[Key] = &[
         Kind::Flag,
         "Consent that what listed files and devices hold is overwritten; needed to write to them.",
     )
-    .or("false")
-    .flagged(),
+    .or("false"),
     key(
         KeyId::Repeat,
         "repeat",
@@ -297,7 +296,7 @@ pub static KEYS: &[Key] = &[
         "With `duration`: a thread at the end of its range begins it again; else it ends there.",
     )
     .or("true")
-    .only(Effect::ByDuration),
+    .only(Effect::Repeats),
     key(
         KeyId::Direct,
         "direct",
@@ -305,7 +304,7 @@ pub static KEYS: &[Key] = &[
         Kind::Flag,
         "Bypass the client's page cache (O_DIRECT).",
     )
-    .otherwise("true; false with the engines `mmap` and `null`")
+    .otherwise("true; false with the engines `mmap` and `null`, and on names")
     .only(Effect::Data),
     key(
         KeyId::Engine,

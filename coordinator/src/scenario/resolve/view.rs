@@ -231,7 +231,7 @@ impl View<'_> {
         params.duration_ns = self.get(KeyId::Duration).map(|_| self.ns(KeyId::Duration));
         if params.duration_ns.is_some() {
             params.ramp_ns = self.ns(KeyId::Ramp);
-            params.repeat_range = self.flag(KeyId::Loop);
+            params.repeat_range = Effect::Repeats.holds(params) && self.flag(KeyId::Loop);
         }
     }
 

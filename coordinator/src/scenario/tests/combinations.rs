@@ -327,6 +327,18 @@ const REFUSED: &[(&str, &str)] = &[
          target.path has `{node}`",
     ),
     (
+        "[workload]\nlayout = \"tree\"\nfiles = 2\n[[stage]]\nop = \"create\"\n[[stage]]\n\
+         op = \"rename\"\nduration = \"1 s\"\n[[stage]]\nop = \"unlink\"\n",
+        "s.toml:10: stage `unlink` can't know the names of files: stage `rename` renames some and \
+         some not -> rename by size (without `duration`, not in a mix), or after all other stages",
+    ),
+    (
+        "[workload]\nlayout = \"tree\"\nfiles = 2\nduration = \"1 s\"\nloop = false\n[[stage]]\n\
+         op = \"create\"\n",
+        "s.toml:5: workload.loop: `loop` has no effect where names are used up -> leave it out: \
+         each name is made or removed once",
+    ),
+    (
         "[workload]\nfile_size = \"8 MiB\"\ncores = \"3-1\"\n",
         "s.toml:3: workload.cores: `3-1` is not numbers from 0 to 65535 and ranges, as in \
          `0-3,8`",

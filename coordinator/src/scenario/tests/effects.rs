@@ -124,6 +124,12 @@ fn every_key_changes_what_is_run() {
                 .unwrap_or_else(|error| panic!("{}: {:?}\n{text}", key.name, error.lines()))
         };
         let (one, other) = (load(one), load(other));
+        for scenario in [&one, &other] {
+            let again = super::load(&source(&scenario.resolved_toml), &[], &Context::default());
+            let again =
+                again.unwrap_or_else(|e| panic!("{:?}\n{}", e.lines(), scenario.resolved_toml));
+            assert_eq!(again, *scenario, "{}", key.name);
+        }
         if key.id == KeyId::Notes {
             assert_ne!(one.resolved_toml, other.resolved_toml);
         } else {
