@@ -1,6 +1,6 @@
 //! Which combinations of keys can be run, and why the others can't. Pure.
 
-use iofleet_shared::work::{Content, EngineKind, Layout, OpKind, Pattern, SizeShare};
+use iofleet_shared::work::{Content, EngineKind, Fsync, Layout, OpKind, Pattern, SizeShare};
 
 use super::{DirSharing, KeyId, MixBy, Offer, OfferedRate, Params, Threads, Tree, Verify, words};
 
@@ -359,6 +359,70 @@ static RULES: &[Rule] = &[
         "",
     ),
     rule(
+        (KeyId::Mix, KeyId::MixBy),
+        |p| {
+            mixes_data_and_names(p)
+                && p.ops.iter().any(|share| !share.op.moves_data() && !only_looks(share.op))
+        },
+        "a thread that reads or writes a tree's files can mix that with stat, open and readdir \
+         only: other operations on names would take its files away",
+        "set mix_by = \"thread\", or mix with stat, open or readdir",
+        "",
+    ),
+    rule(
+        (KeyId::Mix, KeyId::Fsync),
+        |p| {
+            mixes_data_and_names(p)
+                && (p.fsync == Fsync::Each || p.options.lock || p.engine.high_priority)
+        },
+        "a thread that mixes operations on data and on names has neither fsync = \"each\" nor \
+         `lock` nor `high_priority`",
+        "leave them out, or set mix_by = \"thread\"",
+        "",
+    ),
+    rule(
+        (KeyId::FileSize, KeyId::Op),
+        |p| {
+            p.moves_data()
+                && p.layout == Layout::Tree
+                && p.file_sizes.iter().any(|size| size.bytes == 0)
+        },
+        "an empty file has no block to read or write: file_size is 0 B",
+        "set file_size to a block at least, or make empty files by op = \"create\"",
+        "",
+    ),
+    rule(
+        (KeyId::Advice, KeyId::Layout),
+        |p| p.options.advice.is_some() && p.layout == Layout::Tree,
+        "`advice` is given while arming, and files of a tree are opened as they come",
+        "leave advice out, or set another layout",
+        "",
+    ),
+    rule(
+        (KeyId::Advice, KeyId::Engine),
+        |p| p.options.advice.is_some() && p.engine.kind == EngineKind::Null,
+        "`advice` is about accesses, and the engine `null` makes none",
+        "leave advice out, or set another engine",
+        "",
+    ),
+    rule(
+        (KeyId::Dsync, KeyId::Engine),
+        |p| p.options.dsync && matches!(p.engine.kind, EngineKind::Mmap | EngineKind::Null),
+        "`dsync` is about write calls, which the engines `mmap` and `null` do not make",
+        "set fsync = \"each\" with `mmap`, or another engine",
+        "",
+    ),
+    rule(
+        (KeyId::Dedupe, KeyId::Block),
+        |p| {
+            p.dedupe_milli() > 1000
+                && p.blocks.iter().any(|block| !block.bytes.is_multiple_of(UNIT_BYTES))
+        },
+        "`dedupe` repeats units of 4 KiB, and a block is not a multiple of that",
+        "set block to a multiple of 4 KiB, or leave dedupe out",
+        "",
+    ),
+    rule(
         (KeyId::MixBy, KeyId::Threads),
         |p| {
             let Threads::Fleet(threads) = p.threads else { return false };
@@ -369,6 +433,16 @@ static RULES: &[Rule] = &[
         "",
     ),
 ];
+
+/// Whether each thread draws from operations on data and on names.
+fn mixes_data_and_names(params: &Params) -> bool {
+    params.mix_by == MixBy::Operation && params.moves_data() && !params.moves_only_data()
+}
+
+/// Whether a kind leaves names as they are.
+fn only_looks(op: OpKind) -> bool {
+    matches!(op, OpKind::Stat | OpKind::Open | OpKind::Readdir)
+}
 
 /// Whether a kind works on directories alone.
 fn of_directories(op: OpKind) -> bool {

@@ -118,6 +118,36 @@ fn the_page_of_workloads_has_the_table() {
 /// A file's text, and the one fault that is told of it.
 const REFUSED: &[(&str, &str)] = &[
     (
+        "[workload]\nlayout = \"tree\"\nfiles = 2\nfile_size = \"1 MiB\"\n[[stage]]\nop = \"write\"\n\
+         [[stage]]\nop = \"mix\"\nmix = \"write 1, rename 1\"\n",
+        "s.toml:9: stage.mix: a thread that reads or writes a tree's files can mix that with stat, open and readdir only: other operations on names would take its files away -> set mix_by = \"thread\", or mix with stat, open or readdir",
+    ),
+    (
+        "[workload]\nlayout = \"tree\"\nfiles = 2\nfile_size = \"1 MiB\"\n[[stage]]\nop = \"write\"\n\
+         [[stage]]\nop = \"mix\"\nmix = \"read 1, stat 1\"\nlock = true\n",
+        "s.toml:9: stage.mix: a thread that mixes operations on data and on names has neither fsync = \"each\" nor `lock` nor `high_priority` -> leave them out, or set mix_by = \"thread\"",
+    ),
+    (
+        "[workload]\nlayout = \"tree\"\nfiles = 2\nfile_size = \"1 MiB 1, 0 B 1\"\n[[stage]]\nop = \"write\"\n",
+        "s.toml:4: workload.file_size: an empty file has no block to read or write: file_size is 0 B -> set file_size to a block at least, or make empty files by op = \"create\"",
+    ),
+    (
+        "[workload]\nlayout = \"tree\"\nfiles = 2\nfile_size = \"1 MiB\"\nadvice = \"random\"\n[[stage]]\nop = \"write\"\n",
+        "s.toml:5: workload.advice: `advice` is given while arming, and files of a tree are opened as they come -> leave advice out, or set another layout",
+    ),
+    (
+        "[workload]\nfile_size = \"1 MiB\"\nengine = \"mmap\"\ndsync = true\n[[stage]]\nop = \"write\"\n",
+        "s.toml:4: workload.dsync: `dsync` is about write calls, which the engines `mmap` and `null` do not make -> set fsync = \"each\" with `mmap`, or another engine",
+    ),
+    (
+        "[workload]\nfile_size = \"10000 B\"\nblock = \"1000 B\"\ndedupe = 2\n[[stage]]\nop = \"write\"\n",
+        "s.toml:4: workload.dedupe: `dedupe` repeats units of 4 KiB, and a block is not a multiple of that -> set block to a multiple of 4 KiB, or leave dedupe out",
+    ),
+    (
+        "[workload]\nfile_size = \"1 MiB\"\nengine = \"null\"\nadvice = \"random\"\n[[stage]]\nop = \"write\"\n",
+        "s.toml:4: workload.advice: `advice` is about accesses, and the engine `null` makes none -> leave advice out, or set another engine",
+    ),
+    (
         "[workload]\nfile_size = \"1 MiB\"\nengine = \"mmap\"\ndirect = true\n",
         "s.toml:3: workload.engine: engine `mmap` works in the page cache, which `direct` \
          bypasses -> set direct = false, or another engine",
