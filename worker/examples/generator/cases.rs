@@ -277,7 +277,7 @@ fn names(dir: &Path) -> Case {
         contestants: vec![
             contestant("bare", usize::MAX, Tree::by_bare_loops),
             contestant(OURS, usize::MAX, Tree::by_crews),
-            contestant("fio, 5,000 files a thread", 1, |tree, dir| peers::on_names(dir, tree)),
+            contestant("fio, one directory", PEER_ROUNDS, |tree, dir| peers::on_names(dir, tree)),
         ],
     }
 }

@@ -8,8 +8,7 @@ use iofleet_shared::{
     stats::PointReport,
     work::{
         Amount, Content, Data, DatasetDir, EngineKind, EngineSpec, Extent, FileOptions, FilePart,
-        Files, Fsync, Load, OpShare, Pattern, Placement, SizeShare,
-        ThreadPlan, WorkerPlan,
+        Files, Fsync, Load, OpShare, Pattern, Placement, SizeShare, ThreadPlan, WorkerPlan,
     },
 };
 use iofleet_worker::{

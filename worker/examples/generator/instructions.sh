@@ -1,10 +1,11 @@
 #!/bin/sh
 # Instructions per operation in user space: of two runs under callgrind, the difference of
 # instructions over the difference of operations, so that arming and ending don't count. Run it
-# from the top of the repository after
-#     cargo build --release -p iofleet-worker --example generator
-# Arguments: cases of `generator once`; without any, all that say something.
+# from the top of the repository. Arguments: cases of `generator once`; without any, all that say
+# something.
 set -eu
+# valgrind hides the vDSO, which rustix looks for itself unless it is told to ask libc.
+cargo build --quiet --release -p iofleet-worker --example generator --features rustix/use-libc-auxv
 program=${CARGO_TARGET_DIR:-target}/release/examples/generator
 [ $# -gt 0 ] || set -- null-sequential null-random null-random-once null-mix \
     sync-sequential sync-random sync-random-once sync-mix \

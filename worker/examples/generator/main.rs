@@ -41,10 +41,10 @@ fn main() -> Fallible<()> {
         return once::run(&case, operations.parse()?);
     }
     let dir = PathBuf::from(first.unwrap_or_else(|| "/dev/shm".to_owned()));
-    let disk = PathBuf::from(std::env::var("IOFLEET_DISK_DIR").unwrap_or("target".to_owned()));
+    let disk = std::env::var("IOFLEET_DISK_DIR").unwrap_or_else(|_| "target".to_owned());
     let rounds: usize = arguments.next().map_or(Ok(21), |text| text.parse())?;
     let wanted: Vec<String> = arguments.collect();
-    let files = cases::Files::make(&dir, &disk)?;
+    let files = cases::Files::make(&dir, disk.as_ref())?;
     let mut cases = cases::all(&files)?;
     if let Some(name) = wanted.iter().find(|name| cases.iter().all(|case| case.name != **name)) {
         return Err(format!("there is no case {name}").into());

@@ -21,7 +21,12 @@ use crate::{
 };
 
 /// What is done one after the other.
-const OPS: [OpKind; 3] = [OpKind::Create, OpKind::Stat, OpKind::Unlink];
+const OPS: [(OpKind, Call); 3] = [
+    (OpKind::Create, |dir, name| openat(dir, name, CREATE, Mode::from_raw_mode(0o644)).map(drop)),
+    (OpKind::Stat, |dir, name| statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).map(|_| ())),
+    (OpKind::Unlink, |dir, name| unlinkat(dir, name, AtFlags::empty())),
+];
+type Call = fn(&OwnedFd, &CStr) -> rustix::io::Result<()>;
 /// How the worker opens files of a tree.
 const FILE: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC);
 const CREATE: OFlags = FILE.union(OFlags::WRONLY).union(OFlags::CREATE).union(OFlags::EXCL);
@@ -48,7 +53,7 @@ impl Tree {
     pub(crate) fn by_crews(self, dir: &Path) -> Fallible<Vec<Round>> {
         let top = dir.join("iofleet-generator-crew");
         fs::create_dir(&top)?;
-        let rounds = OPS.map(|op| self.by_crew(&top, op)).into_iter().collect();
+        let rounds = OPS.map(|(op, _)| self.by_crew(&top, op)).into_iter().collect();
         fs::remove_dir_all(&top)?;
         rounds
     }
@@ -89,21 +94,14 @@ impl Tree {
                 fs::create_dir_all(top.join(format!("t{thread:05}/d{at:04}")))?;
             }
         }
-        let one = |op| bare::run(self.threads, self.files(), &self.bare_loop(&top, op));
+        let one = |(_, call)| bare::run(self.threads, self.files(), &self.bare_loop(&top, call));
         let rounds = OPS.map(one).into_iter().collect();
         fs::remove_dir_all(&top)?;
         rounds
     }
 
-    fn bare_loop(self, top: &Path, op: OpKind) -> Body {
+    fn bare_loop(self, top: &Path, call: Call) -> Body {
         let top = top.to_owned();
-        let call: fn(&OwnedFd, &CStr) -> rustix::io::Result<()> = match op {
-            OpKind::Create => |dir, name| {
-                openat(dir, name, CREATE, Mode::from_raw_mode(0o644)).map(drop)
-            },
-            OpKind::Stat => |dir, name| statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).map(|_| ()),
-            _ => |dir, name| unlinkat(dir, name, AtFlags::empty()),
-        };
         Arc::new(move |thread| {
             let open = |at| {
                 let path = top.join(format!("t{thread:05}/d{at:04}"));

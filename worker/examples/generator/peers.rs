@@ -31,8 +31,7 @@ pub(crate) fn on_file(
 }
 
 /// Its engines for names, each in a directory of its own below `dir`: it makes the files that it
-/// asks for or removes beforehand, as many as ours in one directory: its own share of the time grows
-/// with their number.
+/// asks for or removes beforehand, all in one directory.
 pub(crate) fn on_names(dir: &Path, tree: Tree) -> Fallible<Vec<Round>> {
     let top = dir.join("iofleet-generator-fio");
     let rounds = ["filecreate", "filestat", "filedelete"].map(|engine| {
@@ -40,10 +39,12 @@ pub(crate) fn on_names(dir: &Path, tree: Tree) -> Fallible<Vec<Round>> {
         let round = run(&[
             format!("--directory={}", top.display()),
             format!("--numjobs={}", tree.threads),
-            format!("--nrfiles={}", tree.files_per_dir),
+            format!("--nrfiles={}", tree.dirs * tree.files_per_dir),
             format!("--ioengine={engine}"),
             "--filesize=4k".to_owned(),
             "--openfiles=1".to_owned(),
+            // In turn it looks through all of its files for each.
+            "--file_service_type=sequential".to_owned(),
             "--fallocate=none".to_owned(),
             format!("--create_on_open={}", u32::from(engine == "filecreate")),
         ]);

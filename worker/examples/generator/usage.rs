@@ -42,11 +42,7 @@ impl Usage {
 
     pub(crate) fn per(self, operations: u64, wall_ns: u64) -> Round {
         let per = |ns: Duration| ns.as_secs_f64() / Duration::from_nanos(operations).as_secs_f64();
-        Round {
-            user: per(self.user),
-            cpu: per(self.cpu),
-            wall: per(Duration::from_nanos(wall_ns)),
-        }
+        Round { user: per(self.user), cpu: per(self.cpu), wall: per(Duration::from_nanos(wall_ns)) }
     }
 }
 

@@ -97,8 +97,7 @@ fn renames_give_each_name_in_turn_the_other_form() {
 
 #[test]
 fn names_that_are_all_alike_need_no_settling() {
-    let mut created =
-        source(&part(2, 2, Names::default()), &[(OpKind::Create, 1)], Pattern::Sequential, false);
+    let mut created = source(&part(2, 2, NONE), &[(OpKind::Create, 1)], Pattern::Sequential, false);
     drawn(&mut created, 4);
     assert_eq!(Source::settle(&mut created), None);
     assert_eq!(created.renamed(), Some(false));
