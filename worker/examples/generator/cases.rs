@@ -134,6 +134,7 @@ fn task(ops: Vec<OpShare>, pattern: Pattern, block: u64, threads: u32, operation
         block,
         bytes: if block < MIB { SMALL_FILE } else { LARGE_FILE },
         direct: false,
+        shared: false,
         refresh: true,
         verify: false,
         generation: 1,
@@ -191,6 +192,8 @@ fn sync_reads(path: &Path, name: &'static str, threads: u32, ops: u64, rate: f64
     let bare = |clocked| bare::random_reads(path, 4_096, SMALL_FILE, ops, clocked);
     let longer = if threads > 2 { 1 } else { 5 };
     let psync = ["--ioengine=psync", "--rw=randread", "--norandommap", "--bs=4k"];
+    let one_file = Task { shared: true, ..task.clone() };
+    let one_file = Contestant { name: "iofleet, one open file", ..crew(one_file, path) };
     Case {
         name,
         parts: &[""],
@@ -198,6 +201,7 @@ fn sync_reads(path: &Path, name: &'static str, threads: u32, ops: u64, rate: f64
         contestants: vec![
             bare_loop("bare", threads, ops, bare(false)),
             crew(task.clone(), path),
+            one_file,
             bare_loop("bare, 2 clock readings", threads, ops, bare(true)),
             fio("fio psync", path, &task, longer, &psync),
         ],

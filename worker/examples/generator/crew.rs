@@ -1,6 +1,6 @@
 //! A crew of the worker as a contestant.
 
-use std::{path::Path, sync::Arc};
+use std::{io, path::Path, sync::Arc};
 
 use iofleet_shared::{
     clock::monotonic_ns,
@@ -34,6 +34,8 @@ pub(crate) struct Task {
     /// Bytes of the file that each thread touches.
     pub(crate) bytes: u64,
     pub(crate) direct: bool,
+    /// All threads use one open file, as those of a worker do; otherwise each has its own.
+    pub(crate) shared: bool,
     /// Each write has new data.
     pub(crate) refresh: bool,
     /// What is read is compared with what was written.
@@ -72,13 +74,12 @@ impl Task {
     pub(crate) fn run(&self, path: &Path) -> Fallible<Round> {
         let plan = self.plan();
         let file = Arc::new(open(path, self.direct)?);
-        let files = (0..self.threads)
-            .map(|_| OpenedFiles {
-                hold: Hold::Files(vec![Arc::clone(&file)]),
-                open_ns: 0,
-                descriptors: 1,
-            })
-            .collect();
+        let files = (0..self.threads).map(|_| {
+            let file =
+                if self.shared { Arc::clone(&file) } else { Arc::new(open(path, self.direct)?) };
+            Ok(OpenedFiles { hold: Hold::Files(vec![file]), open_ns: 0, descriptors: 1 })
+        });
+        let files = files.collect::<io::Result<_>>()?;
         run(&plan, files, u64::from(self.threads) * self.operations)
     }
 }
