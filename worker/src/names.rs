@@ -250,7 +250,10 @@ impl Source for NameSource {
     }
 
     fn settle(&mut self) -> Option<Request> {
-        // Where all files have the same name already, there is nothing to be done.
+        // Where all files are alike already, there is nothing to be done.
+        if self.settled == 0 && self.renamed().is_some() {
+            return None;
+        }
         let target = self.settles_to;
         Self::settle(self, target)
     }

@@ -139,7 +139,7 @@ impl Recorder {
     }
 
     /// Counts an operation of `bytes`, issued at `start` and completed at `end`.
-    #[inline]
+    #[inline(always)]
     pub fn completed(&mut self, start: u64, end: u64, bytes: u64) {
         let (start, end) = self.count(start, end, bytes);
         if start >= self.latency_from {
@@ -148,7 +148,7 @@ impl Recorder {
     }
 
     /// The same under an offered load, for an operation that arrived at `intended`.
-    #[inline]
+    #[inline(never)]
     pub fn answered(&mut self, intended: u64, start: u64, end: u64, bytes: u64) {
         let (start, end) = self.count(start, end, bytes);
         if intended >= self.latency_from {
@@ -159,7 +159,7 @@ impl Recorder {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn count(&mut self, start: u64, end: u64, bytes: u64) -> (u64, u64) {
         let (start, end) = self.in_order(start, end);
         if end >= self.edge || start < self.floor {

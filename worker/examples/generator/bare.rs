@@ -18,25 +18,35 @@ use iofleet_worker::{
 };
 use rustix::io::{pread, pwrite};
 
-use crate::{Fallible, Round, judge::Usage};
+use crate::{
+    Fallible,
+    usage::{Round, Usage},
+};
 
-/// A bare loop of one thread.
-pub(crate) type Body = Arc<dyn Fn(u32) -> io::Result<()> + Send + Sync>;
+/// A loop that has all that it needs.
+pub(crate) type Ready = Box<dyn FnOnce() -> io::Result<()>>;
+/// Makes the loop of a thread, on that thread.
+pub(crate) type Body = Arc<dyn Fn(u32) -> io::Result<Ready> + Send + Sync>;
 
 /// Runs it in so many threads that do so many operations together.
 pub(crate) fn run(threads: u32, operations: u64, body: &Body) -> Fallible<Round> {
-    let start = Arc::new(Barrier::new(threads as usize + 1));
+    let parties = usize::try_from(threads)? + 1;
+    let (ready, start) = (Arc::new(Barrier::new(parties)), Arc::new(Barrier::new(parties)));
     let handles: Vec<_> = (0..threads)
         .map(|thread| {
-            let (start, body) = (Arc::clone(&start), Arc::clone(body));
+            let (ready, start, body) = (Arc::clone(&ready), Arc::clone(&start), Arc::clone(body));
             thread::spawn(move || -> io::Result<(u64, u64)> {
+                let made = body(thread);
+                ready.wait();
                 start.wait();
+                let made = made?;
                 let began = monotonic_ns();
-                body(thread)?;
+                made()?;
                 Ok((began, monotonic_ns()))
             })
         })
         .collect();
+    ready.wait();
     let usage = Usage::now()?;
     start.wait();
     let (mut began, mut ended) = (u64::MAX, 0);
@@ -48,12 +58,14 @@ pub(crate) fn run(threads: u32, operations: u64, body: &Body) -> Fallible<Round>
     Ok(used.per(operations, ended - began))
 }
 
-fn open(path: &Path, direct: bool) -> io::Result<File> {
+/// A file, or one that is read past the page cache.
+pub(crate) fn open(path: &Path, direct: bool) -> io::Result<File> {
     let flags = if direct { libc::O_DIRECT } else { 0 };
     OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)
 }
 
-fn blocks(bytes: u64, block: usize) -> Arc<Blocks> {
+/// The blocks of a file.
+pub(crate) fn blocks(bytes: u64, block: usize) -> Arc<Blocks> {
     Arc::new(Blocks::new(&[Extent { offset: 0, length: bytes }], block as u64))
 }
 
@@ -64,19 +76,21 @@ pub(crate) fn random_reads(path: &Path, block: usize, bytes: u64, ops: u64, cloc
         let file = open(&path, false)?;
         let mut buffer = Buffer::new(block, 4_096)?;
         let mut cursor = Random::new(blocks(bytes, block), u64::from(thread) + 1);
-        let mut sum = 0_u64;
-        for _ in 0..ops {
-            let offset = cursor.next().offset;
-            if clocked {
-                let start = Tsc.now();
-                whole(pread(&file, buffer.bytes_mut(), offset)?, block)?;
-                sum = sum.wrapping_add(Tsc.now().wrapping_sub(start));
-            } else {
-                whole(pread(&file, buffer.bytes_mut(), offset)?, block)?;
+        Ok(Box::new(move || {
+            let mut sum = 0_u64;
+            for _ in 0..ops {
+                let offset = cursor.next().offset;
+                if clocked {
+                    let start = Tsc.now();
+                    whole(pread(&file, buffer.bytes_mut(), offset)?, block)?;
+                    sum = sum.wrapping_add(Tsc.now().wrapping_sub(start));
+                } else {
+                    whole(pread(&file, buffer.bytes_mut(), offset)?, block)?;
+                }
             }
-        }
-        black_box(sum);
-        Ok(())
+            black_box(sum);
+            Ok(())
+        }))
     })
 }
 
@@ -87,10 +101,12 @@ pub(crate) fn sequential_reads(path: &Path, block: usize, bytes: u64, ops: u64) 
         let file = open(&path, false)?;
         let mut buffer = Buffer::new(block, 4_096)?;
         let mut cursor = Sequential::new(blocks(bytes, block));
-        for _ in 0..ops {
-            whole(pread(&file, buffer.bytes_mut(), cursor.next().offset)?, block)?;
-        }
-        Ok(())
+        Ok(Box::new(move || {
+            for _ in 0..ops {
+                whole(pread(&file, buffer.bytes_mut(), cursor.next().offset)?, block)?;
+            }
+            Ok(())
+        }))
     })
 }
 
@@ -101,23 +117,27 @@ pub(crate) fn sequential_writes(path: &Path, block: usize, bytes: u64, ops: u64)
         let file = open(&path, false)?;
         let buffer = Buffer::seeded(block, 4_096, u64::from(thread))?;
         let mut cursor = Sequential::new(blocks(bytes, block));
-        for _ in 0..ops {
-            whole(pwrite(&file, buffer.bytes(), cursor.next().offset)?, block)?;
-        }
-        Ok(())
+        Ok(Box::new(move || {
+            for _ in 0..ops {
+                whole(pwrite(&file, buffer.bytes(), cursor.next().offset)?, block)?;
+            }
+            Ok(())
+        }))
     })
 }
 
 /// Two clock readings and nothing else.
 pub(crate) fn clock_readings(ops: u64) -> Body {
     Arc::new(move |_| {
-        let mut sum = 0_u64;
-        for _ in 0..ops {
-            let start = Tsc.now();
-            sum = sum.wrapping_add(Tsc.now().wrapping_sub(start));
-        }
-        black_box(sum);
-        Ok(())
+        Ok(Box::new(move || {
+            let mut sum = 0_u64;
+            for _ in 0..ops {
+                let start = Tsc.now();
+                sum = sum.wrapping_add(Tsc.now().wrapping_sub(start));
+            }
+            black_box(sum);
+            Ok(())
+        }))
     })
 }
 

@@ -109,7 +109,7 @@ pub(super) struct Progress {
 
 impl Progress {
     /// Counts an operation's outcome. Says whether it makes sense to go on.
-    #[inline]
+    #[inline(always)]
     pub(super) fn count(
         &mut self,
         account: &mut Account,

@@ -96,6 +96,20 @@ fn renames_give_each_name_in_turn_the_other_form() {
 }
 
 #[test]
+fn names_that_are_all_alike_need_no_settling() {
+    let mut created = source(&part(2, 2, NONE), &[(OpKind::Create, 1)], Pattern::Sequential, false);
+    drawn(&mut created, 4);
+    assert_eq!(Source::settle(&mut created), None);
+    assert_eq!(created.renamed(), Some(false));
+    let mut renaming = source(&part(2, 2, ALL), &[(OpKind::Rename, 1)], Pattern::Sequential, true);
+    drawn(&mut renaming, 3);
+    let left: Vec<_> = std::iter::from_fn(|| Source::settle(&mut renaming)).collect();
+    assert!(left.iter().map(|request| (request.number, request.offset)).eq([(3, 0)]));
+    assert_eq!(Source::settle(&mut renaming), None);
+    assert_eq!(renaming.renamed(), Some(true));
+}
+
+#[test]
 fn operations_on_data_are_refused() {
     let ops = [OpKind::Stat, OpKind::Read].map(|op| OpShare { op, weight: 1 });
     let refused = NameSource::new(&part(1, 1, NONE), &ops, Pattern::Random, true, 1);

@@ -85,8 +85,15 @@ impl Contents {
     }
 
     /// Before an operation is issued from slot `slot`, with the slot's buffer.
-    #[inline]
+    #[inline(always)]
     pub(in crate::io_thread) fn before(&mut self, slot: u32, buffer: &mut [u8], request: &Request) {
+        if !matches!(self, Self::Unchanged) {
+            self.fill(slot, buffer, request);
+        }
+    }
+
+    #[inline(never)]
+    fn fill(&mut self, slot: u32, buffer: &mut [u8], request: &Request) {
         match self {
             Self::Unchanged => {}
             Self::Fresh(filler) => {
@@ -101,7 +108,7 @@ impl Contents {
     }
 
     /// After it has come to an end. Says what is wrong with what it read.
-    #[inline]
+    #[inline(always)]
     pub(in crate::io_thread) fn after(
         &mut self,
         slot: u32,
