@@ -1,12 +1,7 @@
 //! The files of a point: old ones removed, new ones created, each opened once however many threads
 //! share it.
 
-use std::{
-    collections::BTreeMap,
-    fs::File,
-    os::fd::{AsFd, OwnedFd},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, fs::File, os::fd::AsFd, sync::Arc};
 
 use iofleet_shared::{
     clock::monotonic_ns,
@@ -284,6 +279,3 @@ fn length(file: &File, path: String) -> Result<u64, TargetError> {
     }
     Ok(u64::try_from(stat.st_size).unwrap_or(0))
 }
-
-/// A directory that threads make their trees in.
-pub(super) type TreeDir = OwnedFd;

@@ -229,7 +229,7 @@ fn hash(text: &str) -> u64 {
 
 /// Damage of one thread, by kind.
 #[derive(Debug, Clone, Default)]
-pub struct Damages {
+pub(in crate::io_thread) struct Damages {
     kinds: [Option<First>; DamageKind::ALL.len()],
 }
 
@@ -244,7 +244,7 @@ struct First {
 impl Damages {
     /// Adds what was found in a file.
     #[cold]
-    pub fn add(&mut self, file: u32, damage: Damage) {
+    pub(in crate::io_thread) fn add(&mut self, file: u32, damage: Damage) {
         let place = DamageKind::ALL.iter().position(|kind| *kind == damage.kind);
         if let Some(kind) = place.and_then(|place| self.kinds.get_mut(place)) {
             kind.get_or_insert(First { file, damage, units: 0 }).units += u64::from(damage.units);
@@ -252,7 +252,7 @@ impl Damages {
     }
 
     /// All, with the names of files.
-    pub fn counts(&self, file_of: impl Fn(u32) -> String) -> Vec<DamageCount> {
+    pub(in crate::io_thread) fn counts(&self, file_of: impl Fn(u32) -> String) -> Vec<DamageCount> {
         let count = |First { file, damage, units }: &First| DamageCount {
             kind: damage.kind,
             units: *units,
