@@ -208,6 +208,9 @@ pub enum AnyEngine {
     /// Follows a test's script.
     #[cfg(test)]
     Scripted(scripted::Scripted),
+    /// The same with several operations in flight.
+    #[cfg(test)]
+    ScriptedQueue(scripted::ScriptedQueue),
 }
 
 impl AnyEngine {
@@ -222,7 +225,7 @@ impl AnyEngine {
             Self::Uring(engine) => fill(engine.buffer(slot)),
             Self::Libaio(engine) => fill(engine.buffer(slot)),
             #[cfg(test)]
-            Self::Scripted(_) => {}
+            Self::Scripted(_) | Self::ScriptedQueue(_) => {}
         }
     }
 }

@@ -131,6 +131,8 @@ pub fn run(
         AnyEngine::Libaio(engine) => rest.queued(*engine),
         #[cfg(test)]
         AnyEngine::Scripted(engine) => rest.in_steps(engine),
+        #[cfg(test)]
+        AnyEngine::ScriptedQueue(engine) => rest.queued(engine),
     }
 }
 

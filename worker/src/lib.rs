@@ -15,6 +15,8 @@ pub mod daemon;
 pub mod engine;
 mod fault;
 pub mod files;
+#[cfg(test)]
+pub(crate) mod fixture;
 pub mod host;
 pub mod io_thread;
 pub mod link;

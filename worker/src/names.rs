@@ -41,6 +41,8 @@ pub struct NameSource {
     settled: u64,
     /// Whether files are to be renamed in the end, where some are and some are not.
     settles_to: bool,
+    /// Counted among what exists, and not done.
+    undone: Option<Request>,
 }
 
 /// What exists.
@@ -103,6 +105,7 @@ impl NameSource {
             random: Xoshiro::new(seed),
             settled: 0,
             settles_to: !part.renamed,
+            undone: None,
         })
     }
 
@@ -249,7 +252,16 @@ impl Source for NameSource {
         Some(NamesLeft { names: Self::names(self), renamed: self.renamed() })
     }
 
+    #[cold]
+    fn taken_back(&mut self, request: &Request) {
+        self.undone = Some(*request);
+    }
+
+    /// First what was taken back: names are told of as if it had been done.
     fn settle(&mut self) -> Option<Request> {
+        if let Some(request) = self.undone.take() {
+            return Some(request);
+        }
         // Where all files are alike already, there is nothing to be done.
         if self.settled == 0 && self.renamed().is_some() {
             return None;

@@ -18,7 +18,7 @@ use iofleet_shared::stats::{BYTE_UNITS, OP_UNITS};
 use crate::engine::{Failure, Request};
 
 pub use failures::{FailedKind, Failures};
-pub use rings::{Counters, FullLatency, Histograms, Inlet, Outlet, TickRun, rings};
+pub use rings::{Counters, FullLatency, Histograms, Inlet, Outlet, TickRun, rings, rings_of_depth};
 
 use recent::Recent;
 use ticks::Ticks;

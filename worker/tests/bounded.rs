@@ -12,9 +12,10 @@ use std::{
 
 use iofleet_shared::work::{Names, OpKind, OpShare, Pattern, TreePart};
 use iofleet_worker::{
-    engine::{Namespace, Perform, Request},
+    engine::{Engine, Namespace, Request},
     files::{Descriptors, Opening, Paths},
-    names::{NameSource, Source},
+    names::NameSource,
+    pattern::Source,
     tree::{Tree, remove_tree},
 };
 use rustix::{
@@ -84,7 +85,7 @@ fn calls_of(work: impl FnOnce()) -> u64 {
 }
 
 fn performs(engine: &mut Namespace, request: &Request) {
-    engine.prepare(request);
+    engine.prepare(request).unwrap();
     assert!(engine.perform(request).result.is_ok(), "{request:?}");
 }
 
@@ -125,7 +126,7 @@ fn few_descriptors_and_no_allocation_do_for_very_many_files() {
     let existing = Names { dirs: DIRS, files: FILES.into(), gone: 0 };
     let mix: Vec<_> = OpKind::ALL.into_iter().filter(|op| !op.moves_data()).collect();
     let mut source =
-        NameSource::new(&part(existing), &shares(&mix), Pattern::Random, true, 1).unwrap();
+        NameSource::new(&part(existing), &shares(&mix), &mix, Pattern::Random, true, 1).unwrap();
     let mut engine = Namespace::new(arm(existing, &mix));
     let calls = calls_of(|| {
         for _ in 0..20_000 {

@@ -20,7 +20,7 @@ use crate::{
     names::NameSource,
     pattern::{AnySource, Blocks, Both, Coverage, Drawn, mix64},
     payload::{Buffer, Filler, MemoryPlace},
-    recorder::{Inlet, Recorder, rings},
+    recorder::{Inlet, Recorder, rings_of_depth},
     stamp::StampClock,
     target::{Hold, OpenedFiles},
     tree::Tree,
@@ -115,7 +115,7 @@ impl Station<'_> {
         let with_response = matches!(plan.load, Load::Open(_));
         let depth = plan.engine.depth.max(1);
         let lane = |op: OpKind| {
-            let (outlet, inlet) = rings(with_response);
+            let (outlet, inlet) = rings_of_depth(depth, with_response);
             ((op, Recorder::new(plan.interval_ns, plan.ramp_ns, depth, outlet)), inlet)
         };
         let (lanes, inlets) = plan.ops().into_iter().map(lane).unzip();

@@ -19,7 +19,7 @@ use proptest::{collection::vec, prelude::*, test_runner::TestCaseResult};
 use super::{
     Call, Completion, EngineError, Failure, Libaio, Queue, QueueSetup, Request, Transfer, Uring,
 };
-use crate::payload::Buffer;
+use crate::payload::{Buffer, MemoryPlace};
 
 const BLOCK: u32 = 4_096;
 
@@ -52,6 +52,7 @@ pub(super) fn setup(files: Vec<Arc<File>>, depth: u32) -> QueueSetup {
         depth,
         buffer_bytes: BLOCK as usize * 4,
         alignment: 512,
+        place: MemoryPlace::default(),
         sqpoll: false,
         iopoll: false,
         fsync_each: false,
@@ -80,7 +81,7 @@ fn engines(setup: impl Fn() -> QueueSetup) -> Vec<(&'static str, Box<dyn Queue>)
 
 pub(super) fn request(op: OpKind, block: u64) -> Request {
     let offset = block * u64::from(BLOCK);
-    Request { op, lane: 0, file: 0, bytes: BLOCK, number: block, offset }
+    Request { op, lane: 0, file: 0, bytes: BLOCK, number: block, offset, blocks: 1 }
 }
 
 /// Submits until `count` operations are complete, in the order of their slots.

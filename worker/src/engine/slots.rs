@@ -349,14 +349,22 @@ mod tests {
     fn slots(depth: u32, fsync_each: bool) -> Slots {
         let files = vec![Arc::new(tempfile::tempfile().unwrap())];
         let (buffer_bytes, alignment) = (100, 512);
-        let (sqpoll, iopoll) = (false, false);
-        let setup =
-            QueueSetup { files, depth, buffer_bytes, alignment, sqpoll, iopoll, fsync_each };
-        Slots::new(&setup).unwrap()
+        let (place, sqpoll, iopoll) = (MemoryPlace::default(), false, false);
+        Slots::new(&QueueSetup {
+            files,
+            depth,
+            buffer_bytes,
+            alignment,
+            place,
+            sqpoll,
+            iopoll,
+            fsync_each,
+        })
+        .unwrap()
     }
 
     fn request(op: OpKind) -> Request {
-        Request { op, lane: 0, file: 0, bytes: 100, number: 0, offset: 7_000 }
+        Request { op, lane: 0, file: 0, bytes: 100, number: 0, offset: 7_000, blocks: 1 }
     }
 
     #[test]

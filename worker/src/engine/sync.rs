@@ -204,7 +204,7 @@ fn failed(call: Call, error: Errno) -> Transfer {
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::VecDeque, io::Read};
+    use std::{collections::VecDeque, fs::File, io::Read, sync::Arc};
 
     use super::*;
 
@@ -236,27 +236,44 @@ mod tests {
         assert_eq!(transfer, Transfer { shorts: 0, result: Err(failure) });
     }
 
+    fn request(op: OpKind, offset: u64) -> Request {
+        Request { op, bytes: 8_192, offset, ..Request::NOTHING }
+    }
+
+    fn sync<const SPECIAL: bool>(file: &Arc<File>, buffer: Buffer) -> Sync<SPECIAL> {
+        let special = Special { fsync_each: SPECIAL, ..Special::default() };
+        Sync { files: Descriptors::fixed(vec![Arc::clone(file)]), buffer, special }
+    }
+
+    fn one<const SPECIAL: bool>(engine: &mut Sync<SPECIAL>, op: OpKind, offset: u64) -> Transfer {
+        let request = request(op, offset);
+        engine.prepare(&request).unwrap();
+        engine.perform(&request)
+    }
+
     #[test]
     fn blocks_arrive_where_they_belong() {
         let mut file = tempfile::tempfile().unwrap();
         let shared = Arc::new(file.try_clone().unwrap());
         let seeded = |seed| Buffer::seeded(8_192, 512, seed).unwrap();
-        let mut write = SyncWrite::<true>::new(Arc::clone(&shared), seeded(3));
-        assert_eq!(write.transfer(8_192), Transfer { shorts: 0, result: Ok(8_192) });
+        let mut write = sync::<true>(&shared, seeded(3));
+        let whole = Transfer { shorts: 0, result: Ok(8_192) };
+        assert_eq!(one(&mut write, OpKind::Write, 8_192), whole);
         assert_eq!(write.flush(), Ok(()));
         let mut content = Vec::new();
         file.read_to_end(&mut content).unwrap();
         assert_eq!(content[..8_192], [0; 8_192]);
         assert_eq!(content[8_192..], *seeded(3).bytes());
-        let mut read = SyncRead::new(Arc::clone(&shared), Buffer::new(8_192, 512).unwrap());
-        assert_eq!(read.transfer(8_192).result, Ok(8_192));
-        assert_eq!(read.buffer.bytes(), seeded(3).bytes());
+        let mut read = sync::<false>(&shared, Buffer::new(8_192, 512).unwrap());
+        assert_eq!(one(&mut read, OpKind::Read, 8_192).result, Ok(8_192));
+        assert_eq!(read.buffer(), seeded(3).bytes());
         // The file ends after 16 KiB: half a block, then nothing.
         let failure = Failure { call: Call::ShortRead, errno: 0 };
-        assert_eq!(read.transfer(12_288), Transfer { shorts: 1, result: Err(failure) });
-        read.close();
-        assert!(read.transfer(0).result.unwrap_err().is_fatal());
-        write.close();
+        let short = Transfer { shorts: 1, result: Err(failure) };
+        assert_eq!(one(&mut read, OpKind::Read, 12_288), short);
+        read.close().unwrap();
+        assert!(read.perform(&request(OpKind::Read, 0)).result.unwrap_err().is_fatal());
+        write.close().unwrap();
         assert_eq!(Arc::strong_count(&shared), 1);
     }
 }

@@ -51,6 +51,8 @@ pub struct Account {
     busy_begin: Option<u64>,
     busy_end: Option<u64>,
     flush: Option<Issued>,
+    /// When it had ended, where something failed afterwards.
+    ended_before: Option<u64>,
     short_transfers: u64,
     issued: u64,
     in_flight: u32,
@@ -86,6 +88,7 @@ impl Account {
             busy_begin: None,
             busy_end: None,
             flush: None,
+            ended_before: None,
             short_transfers: 0,
             issued: 0,
             in_flight: 0,
@@ -135,12 +138,17 @@ impl Account {
         self.in_flight = count;
     }
 
-    /// Nothing is issued from `at` on, though operations may be in flight. Only the first call
-    /// counts.
-    pub fn cut(&mut self, at: u64, _end: ThreadEnd) {
-        if self.busy_end.is_none() {
-            self.busy_end = Some(at);
-        }
+    /// Nothing is issued from the completion at `at` on, though operations may be in flight. Only
+    /// the first call counts.
+    ///
+    /// A thread that its deadline cut off between two operations was not out of work: it was busy
+    /// up to the deadline, and the time for which it was not running shows in the busy share.
+    pub fn cut(&mut self, at: u64, end: ThreadEnd, deadline_ns: Option<u64>) {
+        let at = match (end, deadline_ns) {
+            (ThreadEnd::Deadline, Some(deadline)) => at.max(deadline),
+            _ => at,
+        };
+        self.busy_end.get_or_insert(at);
     }
 
     /// An operation moved its block in one go.
@@ -204,19 +212,11 @@ impl Account {
         }
     }
 
-    /// No further operation will be issued.
-    ///
-    /// A thread that its deadline cut off between two operations was not out of work: it was busy
-    /// up to the deadline, and the time for which it was not running shows in the busy share.
+    /// No further operation will be issued, and none is in flight.
     pub fn finished(&mut self, end: ThreadEnd, deadline_ns: Option<u64>) {
         self.end = Some(end);
         self.in_flight = 0;
-        let last = self.last_end();
-        let end = match (end, deadline_ns) {
-            (ThreadEnd::Deadline, Some(deadline)) => last.max(deadline),
-            _ => last,
-        };
-        self.busy_end.get_or_insert(end);
+        self.cut(self.last_end(), end, deadline_ns);
     }
 
     /// The CPU time that it took.
@@ -243,9 +243,12 @@ impl Account {
         self.keep_up(end);
     }
 
-    /// Files could not be closed at the end.
+    /// Files could not be closed at the end, which is an error and no part of the thread's work: it
+    /// has ended before.
     pub fn failed_late(&mut self, at: u64, failure: Failure) {
+        self.ended_before = self.ended();
         self.failed_after(at, at, failure);
+        self.keep_up(at);
     }
 
     /// Something failed that belongs to no operation: it counts among the writes.
@@ -259,6 +262,9 @@ impl Account {
     /// The last completion or the return of the fsync, ns after T0; none if nothing completed.
     #[must_use]
     pub fn ended(&self) -> Option<u64> {
+        if self.ended_before.is_some() {
+            return self.ended_before;
+        }
         let completed = self.lanes.iter().any(|lane| lane.measured().ops + lane.ramp().ops > 0);
         let last = || self.flush.map_or_else(|| self.last_end(), |flush| flush.end);
         completed.then(last)

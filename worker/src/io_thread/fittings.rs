@@ -30,7 +30,7 @@ pub struct Fittings {
 pub enum Pacing {
     /// As soon as it has room for it.
     Closed,
-    /// The same, with a pause after each burst.
+    /// The same, with a pause after each burst of completions.
     Think {
         /// When pauses are.
         pace: Pace,
@@ -73,8 +73,8 @@ pub(super) enum Turn {
 /// When the next operation arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
-    /// It has arrived, at this time, ns after T0.
-    Now(u64),
+    /// It may be issued; under an offered load it arrived at this time, ns after T0.
+    Now(Option<u64>),
     /// So much later.
     In(Duration),
     /// Not before the deadline.
@@ -114,7 +114,7 @@ impl Pacing {
         match self {
             Self::Closed => Turn::Now(None),
             Self::Think { wait, not_before, .. } => {
-                let until = not_before.take().unwrap_or(0);
+                let until = at_most(not_before.take().unwrap_or(0), job.deadline_ns);
                 match pause(*wait, until, clock, timeline, control) {
                     Some(_) => Turn::Now(None),
                     None => Turn::Ended(ThreadEnd::Stopped),
@@ -136,39 +136,47 @@ impl Pacing {
         }
     }
 
-    /// Whether the next operation has arrived by `now_ns` after T0; if it has, it is to be issued.
+    /// Whether the next operation may be issued at `now_ns` after T0; if it may, it is to be.
     #[cold]
     pub(super) fn due(&mut self, now_ns: u64, deadline_ns: Option<u64>) -> Due {
-        let Self::Open(open) = self else {
-            return Due::Now(now_ns);
+        let (at, open) = match self {
+            Self::Closed => return Due::Now(None),
+            Self::Think { not_before, .. } => (at_most(not_before.unwrap_or(0), deadline_ns), None),
+            Self::Open(open) => (open.next(), Some(open)),
         };
-        let at = open.next();
-        if deadline_ns.is_some_and(|deadline| at >= deadline) {
-            Due::Never
-        } else if at <= now_ns {
-            open.issue(at, now_ns);
-            Due::Now(at)
-        } else {
-            Due::In(Duration::from_nanos(at - now_ns))
+        if open.is_some() && deadline_ns.is_some_and(|deadline| at >= deadline) {
+            return Due::Never;
         }
+        if at > now_ns {
+            return Due::In(Duration::from_nanos(at - now_ns));
+        }
+        Due::Now(open.map(|open| {
+            open.issue(at, now_ns);
+            at
+        }))
     }
 
-    /// Waits for the arrival that [`Pacing::due`] spoke of, with nothing in flight.
+    /// Waits as long as [`Pacing::due`] said, with nothing in flight.
     #[cold]
     pub(super) fn idle(&mut self, clock: impl Clock, bench: Bench<'_>) -> Option<ThreadEnd> {
-        let Self::Open(open) = self else {
-            return None;
+        let Bench { job, timeline, control } = bench;
+        let (wait, at) = match self {
+            Self::Closed => return None,
+            Self::Think { wait, not_before, .. } => {
+                (*wait, at_most(not_before.unwrap_or(0), job.deadline_ns))
+            }
+            Self::Open(open) => (open.wait, open.next()),
         };
-        let at = open.next();
-        let waited = pause(open.wait, at, clock, bench.timeline, bench.control);
-        waited.is_none().then_some(ThreadEnd::Stopped)
+        pause(wait, at, clock, timeline, control).is_none().then_some(ThreadEnd::Stopped)
     }
 
     /// An operation has completed, at `end` ns after T0.
     #[inline]
     pub(super) fn done(&mut self, end: u64) {
-        if let Self::Think { pace, not_before, .. } = self {
-            *not_before = pace.after(end);
+        if let Self::Think { pace, not_before, .. } = self
+            && let Some(until) = pace.after(end)
+        {
+            *not_before = Some(until);
         }
     }
 
@@ -196,6 +204,11 @@ impl Open {
             self.backlog_max = self.backlog_max.max(self.meter.backlog(now_ns) + 1);
         }
     }
+}
+
+/// Nobody waits longer than to the deadline.
+fn at_most(until: u64, deadline_ns: Option<u64>) -> u64 {
+    deadline_ns.map_or(until, |deadline| until.min(deadline))
 }
 
 /// Waits until `until` ns after T0. Returns the time then; none where the thread is to stop.

@@ -95,7 +95,7 @@ pub(super) fn operate(
             }
         }
         if let Some(why) = end {
-            seat.account().cut(timeline.after_t0(since), why);
+            seat.account().cut(timeline.after_t0(since), why, job.deadline_ns);
         }
         if flight.is_idle() {
             match (end, due_in) {
@@ -122,18 +122,21 @@ pub(super) fn operate(
             (start, clock.now())
         })?;
         seat = back;
-        since = stop;
         if start >= deadline && end.is_none() {
             end = Some(ThreadEnd::Deadline);
-            seat.account().cut(timeline.after_t0(start), ThreadEnd::Deadline);
+            seat.account().cut(timeline.after_t0(since), ThreadEnd::Deadline, job.deadline_ns);
         }
-        if is_first && flight.in_flight > 0 {
+        since = stop;
+        let has_begun = is_first && flight.in_flight > 0;
+        if has_begun {
+            is_first = false;
             seat.account().begun(timeline.after_t0(start));
         }
         // With a full queue all operations have the same age at first. Once each slot has been used
         // ages are as they will be at the end, and shares of time on both edges balance.
+        let is_full = flight.in_flight == queue.depth();
         let turned_over = progress.completed >= u64::from(queue.depth());
-        if flight.in_flight == queue.depth() && turned_over || fittings.pacing.is_paced() {
+        if (is_full && turned_over) || (!is_first && fittings.pacing.is_paced()) {
             seat.account().full(timeline.after_t0(start));
         }
         let stop_ns = timeline.after_t0(stop);
@@ -152,6 +155,7 @@ pub(super) fn operate(
             if !progress.count(account, times, &request, transfer) && end.is_none() {
                 end = Some(ThreadEnd::Errors);
             }
+            fittings.pacing.done(stop_ns);
         }
         flight.done.clear();
         seat.show_bytes(progress.bytes);
@@ -159,12 +163,9 @@ pub(super) fn operate(
         if stop_ns > first_end {
             seat.account().first_end_passed(first_end);
         }
-        if is_first {
-            is_first = false;
-            if control.has_begun() {
-                roll_call(clock, timeline, control);
-                since = clock.now();
-            }
+        if has_begun && control.has_begun() {
+            roll_call(clock, timeline, control);
+            since = clock.now();
         }
     }
 }
@@ -224,7 +225,7 @@ impl Flight {
             let mut intended = None;
             if fittings.pacing.is_paced() {
                 match fittings.pacing.due(now_ns, bench.job.deadline_ns) {
-                    Due::Now(arrived) => intended = Some(arrived),
+                    Due::Now(arrived) => intended = arrived,
                     Due::In(wait) => return Choice::Later(wait),
                     Due::Never => return Choice::Ended(ThreadEnd::Deadline),
                 }

@@ -44,7 +44,10 @@ pub(super) fn operate(
         if fittings.pacing.is_paced() {
             match fittings.pacing.turn(clock, bench) {
                 Turn::Now(arrived) => intended = arrived,
-                Turn::Ended(end) => return Ok((seat, end, since)),
+                Turn::Ended(end) => {
+                    source.taken_back(&request);
+                    return Ok((seat, end, since));
+                }
             }
             since = clock.now();
         }
@@ -64,6 +67,7 @@ pub(super) fn operate(
         seat = back;
         let Some(Stamped { start, end, outcome }) = call else {
             fittings.contents.taken_back(&request);
+            source.taken_back(&request);
             return Ok((seat, ThreadEnd::Deadline, since));
         };
         since = end;

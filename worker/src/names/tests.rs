@@ -21,7 +21,8 @@ fn part(dirs: u32, files_per_dir: u32, existing: Names) -> TreePart {
 
 fn source(part: &TreePart, ops: &[(OpKind, u32)], pattern: Pattern, again: bool) -> NameSource {
     let ops: Vec<_> = ops.iter().map(|(op, weight)| OpShare { op: *op, weight: *weight }).collect();
-    NameSource::new(part, &ops, pattern, again, 5).unwrap()
+    let lanes: Vec<_> = ops.iter().map(|share| share.op).collect();
+    NameSource::new(part, &ops, &lanes, pattern, again, 5).unwrap()
 }
 
 /// Directory, number and name's form of operations.
@@ -112,7 +113,8 @@ fn names_that_are_all_alike_need_no_settling() {
 #[test]
 fn operations_on_data_are_refused() {
     let ops = [OpKind::Stat, OpKind::Read].map(|op| OpShare { op, weight: 1 });
-    let refused = NameSource::new(&part(1, 1, NONE), &ops, Pattern::Random, true, 1);
+    let refused =
+        NameSource::new(&part(1, 1, NONE), &ops, &[OpKind::Stat], Pattern::Random, true, 1);
     assert_eq!(refused.err(), Some(OpKind::Read));
 }
 
@@ -219,7 +221,7 @@ proptest! {
             files: (gone..existing.files).map(|number| (number % count, fresh)).collect(),
             dirs: (0..u64::from(dirs)).collect(),
         };
-        let mut source = NameSource::new(&part, &ops, Pattern::Random, true, seed).unwrap();
+        let mut source = NameSource::new(&part, &ops, &OpKind::ALL, Pattern::Random, true, seed).unwrap();
         for _ in 0..100_000 {
             let Some(request) = source.next() else {
                 // Nothing that the mix has is possible, and nothing of it makes that possible.

@@ -19,6 +19,9 @@ pub trait Source {
     /// The next operation; none when there is nothing left to do. Orders of blocks never end.
     fn next(&mut self) -> Option<Request>;
 
+    /// The operation that came last is not issued after all.
+    fn taken_back(&mut self, _request: &Request) {}
+
     /// Where the names stand that it worked on.
     fn names(&self) -> Option<NamesLeft> {
         None

@@ -75,15 +75,16 @@ mod tests {
 
     #[test]
     fn further_kinds_share_a_row() {
+        let at = |offset| Request { file: 3, offset, ..Request::NOTHING };
         let mut failures = Failures::default();
         for errno in 1..=10 {
-            failures.add(Failure { call: Call::Read, errno }, 10, 30, 4_096);
+            failures.add(Failure { call: Call::Read, errno }, 10, 30, &at(4_096));
         }
-        failures.add(Failure { call: Call::Read, errno: 2 }, 100, 105, 0);
+        failures.add(Failure { call: Call::Read, errno: 2 }, 100, 105, &at(0));
         assert_eq!(failures.kinds().len(), 9);
         let second = failures.kinds()[1];
         assert_eq!((second.count, second.sum_ns, second.max_ns), (2, 25, 20));
-        assert_eq!((second.first_ns, second.first_offset), (30, 4_096));
+        assert_eq!((second.first_ns, second.first_file, second.first_offset), (30, 3, 4_096));
         let other = failures.kinds()[8];
         assert_eq!((other.failure.call, other.count), (Call::Other, 2));
     }

@@ -126,7 +126,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        engine::{Call, Failure},
+        engine::{Call, Failure, Request},
         recorder::{Recorder, rings},
     };
 
@@ -172,7 +172,7 @@ mod tests {
                 Some(bytes) => recorder.completed(*start, *end, *bytes),
                 None => {
                     let failure = Failure { call: Call::Read, errno: 5 };
-                    recorder.failed(*start, *end, failure, 0);
+                    recorder.failed(*start, *end, failure, &Request::NOTHING);
                 }
             }
             beyond += usize::from(*end > first_end);

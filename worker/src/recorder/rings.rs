@@ -125,12 +125,21 @@ pub struct Inlet {
 #[repr(align(128))]
 struct Passed(AtomicU32);
 
-/// Queues for one kind of operation of one thread, with empty histograms in them; `with_response`
-/// under an offered load.
+/// Queues for one kind of operation of one thread that has one in flight; see [`rings_of_depth`].
 #[must_use]
 pub fn rings(with_response: bool) -> (Outlet, Inlet) {
+    rings_of_depth(1, with_response)
+}
+
+/// Queues for one kind of operation of one thread with at most `depth` of them in flight, with empty
+/// histograms in them; `with_response` under an offered load.
+#[must_use]
+pub fn rings_of_depth(depth: u32, with_response: bool) -> (Outlet, Inlet) {
     let (counters_in, counters) = RingBuffer::new(COUNTERS_MAX);
-    let (ticks_in, ticks) = RingBuffer::new(TICK_RUNS_MAX);
+    // All that are in flight may stand still for long and complete at once: each then leaves up to
+    // two runs of old ticks.
+    let at_once = usize::try_from(depth).unwrap_or(usize::MAX).saturating_mul(2);
+    let (ticks_in, ticks) = RingBuffer::new(TICK_RUNS_MAX.saturating_add(at_once));
     let (full_in, full) = RingBuffer::new(FULL_MAX);
     let (mut empty_in, empty) = RingBuffer::new(FULL_MAX);
     for _ in 0..SPARES {

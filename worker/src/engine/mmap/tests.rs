@@ -23,7 +23,7 @@ fn engine(file: &Arc<File>, writable: bool, fsync_each: bool) -> Mmap {
 }
 
 fn request(op: OpKind, offset: u64) -> Request {
-    Request { op, lane: 0, file: 0, bytes: BLOCK, number: 0, offset }
+    Request { op, lane: 0, file: 0, bytes: BLOCK, number: 0, offset, blocks: 1 }
 }
 
 fn moved() -> Transfer {
@@ -68,7 +68,7 @@ fn what_is_not_mapped_is_refused() {
     assert_eq!(engine.perform(&Request { bytes: 8_193, ..request(OpKind::Read, 0) }), outside);
     let read_only = failed(Call::MapWrite, libc::EBADF);
     assert_eq!(engine.perform(&request(OpKind::Write, 0)), read_only);
-    engine.close();
+    assert_eq!(engine.close(), Ok(()));
     assert_eq!(engine.perform(&request(OpKind::Read, 0)), outside);
     assert!(outside.result.unwrap_err().is_fatal() && read_only.result.unwrap_err().is_fatal());
     assert_eq!(Arc::strong_count(&shared), 1);

@@ -9,7 +9,7 @@ use iofleet_shared::work::{Names, OpShare, Pattern, TreePart};
 use tempfile::TempDir;
 
 use super::*;
-use crate::names::{NameSource, Source};
+use crate::{names::NameSource, pattern::Source};
 
 struct Fixture {
     dir: TempDir,
@@ -41,7 +41,8 @@ impl Fixture {
     fn run(&mut self, thread: u32, kinds: &[OpKind], at_most: usize) -> usize {
         let ops: Vec<_> = kinds.iter().map(|op| OpShare { op: *op, weight: 1 }).collect();
         let mut engine = self.engine(thread, &ops);
-        let mut source = NameSource::new(&self.part, &ops, Pattern::Sequential, false, 3).unwrap();
+        let mut source =
+            NameSource::new(&self.part, &ops, kinds, Pattern::Sequential, false, 3).unwrap();
         let mut done = 0;
         while done < at_most
             && let Some(request) = source.next()
@@ -85,12 +86,12 @@ impl Fixture {
 }
 
 fn one(engine: &mut Namespace, request: &Request) -> Result<u64, Failure> {
-    engine.prepare(request);
+    engine.prepare(request)?;
     engine.perform(request).result
 }
 
 fn request(op: OpKind, file: u32, number: u64) -> Request {
-    Request { op, lane: 0, file, bytes: 0, number, offset: 0 }
+    Request { op, lane: 0, file, bytes: 0, number, offset: 0, blocks: 1 }
 }
 
 #[test]
@@ -182,7 +183,7 @@ fn what_fails_says_which_call() {
     fails(OpKind::Write, 0, 0, Call::Other, libc::EINVAL);
     std::os::unix::fs::symlink("f0000001", fixture.path("tree/t00000/d0000/f0000003")).unwrap();
     fails(OpKind::Open, 0, 3, Call::Open, libc::ELOOP);
-    engine.close();
+    assert_eq!(engine.close(), Ok(()));
     let closed = Failure { call: Call::OpenDir, errno: libc::EBADF };
     assert_eq!(one(&mut engine, &request(OpKind::Stat, 0, 1)), Err(closed));
 }

@@ -180,7 +180,7 @@ proptest! {
         let mut done = Vec::new();
         let mut issued = 0;
         for (good, order) in outcomes {
-            let request = drawn.next();
+            let request = drawn.next().unwrap();
             let count = u64::from(request.bytes).div_ceil(10);
             issued += count;
             if issued > blocks.count() {

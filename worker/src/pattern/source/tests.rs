@@ -34,7 +34,8 @@ fn one_kind_and_size_is_the_cursor_itself() {
     let mut single = Single::new(Sequential::new(blocks), OpKind::Write, 0);
     single.next().unwrap();
     let offset = 104;
-    let expected = Request { op: OpKind::Write, lane: 0, file: 0, bytes: 4, number: 1, offset };
+    let expected =
+        Request { op: OpKind::Write, lane: 0, file: 0, bytes: 4, number: 1, offset, blocks: 1 };
     assert_eq!(single.next().unwrap(), expected);
 }
 
@@ -48,7 +49,7 @@ fn kinds_are_drawn_by_weight_and_places_do_not_depend_on_them() {
     for _ in 0..10_000 {
         let request = mix.next().unwrap();
         assert_eq!(LANES[usize::try_from(request.lane).unwrap()], request.op);
-        assert_eq!(request.number, alone.next().number);
+        assert_eq!(request.number, alone.next().unwrap().number);
         reads += u32::from(request.op == OpKind::Read);
     }
     // Mean 7000, deviation 46.
