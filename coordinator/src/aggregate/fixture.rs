@@ -11,8 +11,8 @@ use iofleet_shared::{
     ids::{NodeIndex, PointId},
     limits::TICK_NS,
     stats::{
-        ErrorCount, FileTimes, Latency, LatencyCounts, NodeInterval, OpCounts, PointReport,
-        ThreadEnd, ThreadReport, Written, WrittenPart, interval_of,
+        CpuTime, ErrorCount, FileTimes, Latency, LatencyCounts, NodeInterval, OpCounts,
+        PointReport, ThreadEnd, ThreadReport, Written, WrittenPart, interval_of,
     },
     work::{
         EngineKind, EngineSpec, FileOptions, Fsync, Layout, OpKind, OpShare, Pattern, SizeShare,
@@ -22,7 +22,7 @@ use iofleet_shared::{
 use crate::{
     events::{NodeOutcome, NodeReady, PointOutcome},
     figures::script::{Op, spread, times},
-    plan::PointPlan,
+    plan::{Numbers, PointPlan},
     scenario::{FleetConfig, OnFault, Params, PointSpec, Scenario, TargetConfig, Threads},
 };
 
@@ -46,7 +46,7 @@ pub(super) fn plan(script: &Script) -> PointPlan {
                 ops: vec![OpShare { op: OpKind::Write, weight: 1 }],
                 threads: Threads::Fleet(threads),
                 layout: Layout::FilePerThread,
-                file_bytes: 1 << 30,
+                file_sizes: vec![SizeShare { bytes: 1 << 30, weight: 1 }],
                 blocks: vec![SizeShare { bytes: 1 << 20, weight: 1 }],
                 pattern: Pattern::Sequential,
                 duration_ns: None,
@@ -64,11 +64,9 @@ pub(super) fn plan(script: &Script) -> PointPlan {
                 fsync: Fsync::End,
                 fresh: true,
                 seed: 1,
-                rate: None,
-                think_ns: 0,
-                verify: false,
                 on_fault: OnFault::Continue,
                 stuck_after_ns: 30_000 * MS,
+                ..Params::default()
             },
         },
         threads,
@@ -76,7 +74,7 @@ pub(super) fn plan(script: &Script) -> PointPlan {
         bytes: Some(ops.iter().filter_map(|op| op.bytes).sum()),
         ops: Some(ops.iter().filter(|op| op.bytes.is_some()).count() as u64),
         working_set_bytes: 1 << 30,
-        shared_file: 0,
+        numbers: Numbers::default(),
     }
 }
 
@@ -212,6 +210,7 @@ fn thread_report(params: &Params, thread: u32, ops: &[Op]) -> ThreadReport {
             ramp_ops: ramp().filter(|op| op.bytes.is_some()).count() as u64,
             ramp_errors: ramp().filter(failed).count() as u64,
         }],
+        cpu: CpuTime::default(),
         short_transfers: 0,
         first_issue_ns: own.first_issue_ns,
         begin_ns: own.begin_ns,

@@ -2,7 +2,7 @@
 
 use iofleet_shared::{
     ids::PointId,
-    stats::{FileTimes, NamesLeft, ThreadEnd, ThreadReport, Written, WrittenPart},
+    stats::{CpuTime, FileTimes, NamesLeft, ThreadEnd, ThreadReport, Written, WrittenPart},
     work::{Extent, FilePart, Files, OpKind, Pattern, ThreadPlan, TreePart, WorkerPlan},
 };
 use proptest::prelude::*;
@@ -34,6 +34,7 @@ fn report(thread: u32, written: Written) -> ThreadReport {
         thread,
         end: ThreadEnd::Finished,
         counts: Vec::new(),
+        cpu: CpuTime::default(),
         short_transfers: 0,
         first_issue_ns: None,
         begin_ns: None,

@@ -1,12 +1,7 @@
 //! The files of a point: old ones removed, new ones created, each opened once however many threads
 //! share it.
 
-use std::{
-    collections::BTreeMap,
-    fs::File,
-    os::fd::AsFd,
-    sync::Arc,
-};
+use std::{collections::BTreeMap, fs::File, os::fd::AsFd, sync::Arc};
 
 use iofleet_shared::{
     clock::monotonic_ns,

@@ -6,7 +6,7 @@ use iofleet_shared::{
 };
 
 use super::*;
-use crate::scenario::RateSpec;
+use crate::scenario::{Offer, OfferedRate, RatePer, Verify};
 
 type Alter = fn(&mut PointPlan, &mut PointOutcome);
 
@@ -79,7 +79,9 @@ fn damage(outcome: &mut PointOutcome, units: u64) {
 }
 
 fn offer(plan: &mut PointPlan, per_s: f64) {
-    plan.spec.params.rate = Some(RateSpec { per_s, exponential: false });
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small rate")]
+    let rate = OfferedRate::Operations((per_s * 1_000.0) as u64);
+    plan.spec.params.offer = Offer::Open { rate, per: RatePer::Fleet, exponential: false };
 }
 
 /// Takes 50 ms and some ns out of 1 s of service time.
@@ -95,7 +97,13 @@ type Case = (&'static str, Alter, Option<f64>, Option<f64>, Alter);
 fn cases_of_the_census() -> Vec<Case> {
     vec![
         ("sums", |_, o| counts(o, 0).bytes += 1, None, None, one_more),
-        ("damaged", |_, o| damage(o, 3), Some(3.0), Some(0.0), |p, _| p.spec.params.verify = true),
+        (
+            "damaged",
+            |_, o| damage(o, 3),
+            Some(3.0),
+            Some(0.0),
+            |p, _| p.spec.params.verify = Verify::All,
+        ),
         (
             "partial",
             |_, o| lose(o, 1, "silent"),
