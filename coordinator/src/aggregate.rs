@@ -29,6 +29,7 @@ pub use campaign::{campaign, load_curves, node, repetitions, rfc3339};
 
 mod campaign;
 mod checks;
+mod cpu;
 #[cfg(test)]
 mod fixture;
 mod kinds;
@@ -186,6 +187,7 @@ impl<'a> Point<'a> {
                 .filter_map(|(_, n, _)| n.residual_ns.map(i64::unsigned_abs))
                 .max(),
             busy_share: self.busy_share(),
+            cpu: cpu::cpu(self.threads()),
             latency_ns: all.summary(),
             by_op: self.by_op(by_op),
             offered: self.offered(),

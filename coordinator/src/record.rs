@@ -9,12 +9,14 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::figures::{Five, Headline, Steady};
 pub use checks::{Damage, Files, Offered, Verification};
+pub use cpu::Cpu;
 pub use kinds::{
     ByOp, Histogram, Interval, IntervalOp, IntervalPhase, Latencies, Latency, LatencyKind, Rates,
 };
 pub use params::{OpWeight, Options, Params, Rate, SizeWeight, Swept};
 
 mod checks;
+mod cpu;
 mod kinds;
 mod params;
 
@@ -280,6 +282,9 @@ pub struct PointRecord {
     pub clock_residual_ns: Option<u64>,
     /// Service time in the window over threads x depth x window; null where threads paused.
     pub busy_share: Option<f64>,
+    /// CPU time of the I/O threads; null where it is not known.
+    #[serde(default)]
+    pub cpu: Option<Cpu>,
     /// Latencies over the point.
     pub latency_ns: Latencies,
     /// The same by kind of operation.
@@ -422,6 +427,15 @@ pub struct PointNode {
     pub errors: u64,
     /// Its part of `common`; null where there is no window.
     pub bandwidth: Option<f64>,
+    /// The same in operations per second.
+    #[serde(default)]
+    pub iops: Option<f64>,
+    /// CPU time of its I/O threads, warm-up included; null where it is not known.
+    #[serde(default)]
+    pub cpu_ns: Option<u64>,
+    /// What of it was inside of the kernel.
+    #[serde(default)]
+    pub cpu_system_ns: Option<u64>,
     /// Share of its machine's CPU time that was busy.
     pub cpu_share: Option<f64>,
     /// What should be known of how its engine ran.

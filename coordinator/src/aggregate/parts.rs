@@ -7,7 +7,9 @@ use iofleet_shared::{
 };
 
 use super::{
-    Point, report_of,
+    Point,
+    cpu::cpu,
+    report_of,
     series::{all_kinds, phase_of},
     signed_seconds,
 };
@@ -35,15 +37,19 @@ impl Point<'_> {
 
     fn reported(&self, index: NodeIndex, node: &NodeOutcome, report: &PointReport) -> PointNode {
         let stuck = report.threads.iter().any(|thread| thread.end == ThreadEnd::Stuck);
-        let part =
-            |window: Window| window.of(&all_kinds(&node.ticks)).0.per(window.length_ns()).bytes;
+        let part = |window: Window| window.of(&all_kinds(&node.ticks)).0.per(window.length_ns());
+        let part = self.figures.window.map(part);
+        let cpu = cpu(report.threads.iter());
         PointNode {
             node: self.name(index),
             status: if stuck { NodeStatus::Stuck } else { NodeStatus::Ok },
             bytes: report.threads.iter().map(|thread| thread.bytes()).sum(),
             ops: report.threads.iter().map(|thread| thread.ops()).sum(),
             errors: report.threads.iter().map(|thread| thread.errors()).sum(),
-            bandwidth: self.figures.window.map(part),
+            bandwidth: part.map(|part| part.bytes),
+            iops: part.map(|part| part.ops),
+            cpu_ns: cpu.map(|cpu| cpu.user_ns.saturating_add(cpu.system_ns)),
+            cpu_system_ns: cpu.map(|cpu| cpu.system_ns),
             cpu_share: report.cpu_share,
             remarks: report.remarks.clone(),
         }
@@ -59,6 +65,9 @@ impl Point<'_> {
             ops: measured().map(|interval| interval.ops).sum(),
             errors: measured().map(|interval| interval.errors).sum(),
             bandwidth: None,
+            iops: None,
+            cpu_ns: None,
+            cpu_system_ns: None,
             cpu_share: None,
             remarks: Vec::new(),
         }

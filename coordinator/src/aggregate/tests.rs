@@ -23,6 +23,7 @@ use crate::{
 };
 
 mod campaigns;
+mod costs;
 mod doubts;
 mod mixes;
 mod whole;
@@ -211,6 +212,9 @@ fn a_lost_node_is_named_and_in_no_sum() {
         ops: 1,
         errors: 0,
         bandwidth: None,
+        iops: None,
+        cpu_ns: None,
+        cpu_system_ns: None,
         cpu_share: None,
         remarks: Vec::new(),
     };

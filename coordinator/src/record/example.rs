@@ -175,6 +175,9 @@ fn nodes() -> Vec<PointNode> {
         ops: 7_500,
         errors: 1,
         bandwidth: Some(1.572_864e9),
+        iops: Some(1_500.0),
+        cpu_ns: Some(17_000_625),
+        cpu_system_ns: Some(15_751_875),
         cpu_share: Some(0.04),
         remarks: vec!["no registered buffers".to_owned()],
     }]
@@ -222,6 +225,12 @@ pub(crate) fn full(index: u32) -> PointRecord {
         clock_uncertainty_ns: Some(9_000),
         clock_residual_ns: Some(700),
         busy_share: Some(0.999),
+        cpu: Some(Cpu {
+            user_ns_per_op: Some(166.5),
+            system_ns_per_op: Some(2_100.25),
+            user_ns: 1_248_750,
+            system_ns: 15_751_875,
+        }),
         latency_ns: latencies.clone(),
         by_op: vec![ByOp {
             op: "write".to_owned(),
@@ -335,6 +344,7 @@ pub(crate) fn skipped(index: u32) -> PointRecord {
         clock_uncertainty_ns: None,
         clock_residual_ns: None,
         busy_share: None,
+        cpu: None,
         latency_ns: Latencies { service: None, response: None },
         by_op: Vec::new(),
         offered: None,

@@ -49,6 +49,7 @@ pub(super) fn point(index: u32, stage: &str, threads: u32, nodes: u32) -> PointR
         clock_uncertainty_ns: Some(50_000),
         clock_residual_ns: Some(2_000),
         busy_share: Some(0.99),
+        cpu: None,
         latency_ns: Latencies { service: Some(latency()), response: None },
         by_op: Vec::new(),
         offered: None,

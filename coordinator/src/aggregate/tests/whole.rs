@@ -20,7 +20,10 @@ fn alter(plan: &mut PointPlan, outcome: &mut PointOutcome) {
     (first.threads[0].fsync_ns, first.threads[1].fsync_ns) = (Some(7 * MS), Some(6 * MS));
     (first.threads[0].passes_milli, first.threads[1].short_transfers) = (500, 3);
     (first.threads[0].bytes_touched, first.cpu_share) = (Some(1), Some(0.75));
+    let spent = |user_ns, system_ns| iofleet_shared::stats::CpuTime { user_ns, system_ns };
+    (first.threads[0].cpu, first.threads[1].cpu) = (spent(1, 2), spent(10, 20));
     let second = thread(outcome, 1);
+    second.cpu = spent(404, 40);
     (second.passes_milli, second.short_transfers) = (750, 8);
 }
 
@@ -76,6 +79,7 @@ fn expected() -> PointRecord {
         clock_uncertainty_ns: Some(40_001),
         clock_residual_ns: Some(1_001),
         busy_share: Some(1_340.0 / 1_350.0),
+        cpu: Some(cpu()),
         latency_ns: Latencies { service: Some(service()), response: None },
         by_op: vec![by_op(total)],
         offered: None,
@@ -91,6 +95,15 @@ fn expected() -> PointRecord {
         threads: threads(),
         error_kinds: Vec::new(),
         intervals: intervals(),
+    }
+}
+
+fn cpu() -> record::Cpu {
+    record::Cpu {
+        user_ns_per_op: Some(415.0 / 10.0),
+        system_ns_per_op: Some(62.0 / 10.0),
+        user_ns: 1 + 10 + 404,
+        system_ns: 2 + 20 + 40,
     }
 }
 
@@ -170,19 +183,23 @@ fn service() -> LatencySummary {
 }
 
 fn nodes() -> Vec<PointNode> {
-    let node = |name: &str, bytes, ops, in_window: f64, cpu_share| PointNode {
-        node: name.to_owned(),
-        status: NodeStatus::Ok,
-        bytes,
-        ops,
-        errors: 0,
-        bandwidth: Some(in_window / 0.45),
-        cpu_share: Some(cpu_share),
-        remarks: Vec::new(),
-    };
+    let node =
+        |name: &str, bytes, ops, in_window: (f64, f64), cpu_share, cpu_ns: (_, _)| PointNode {
+            node: name.to_owned(),
+            status: NodeStatus::Ok,
+            bytes,
+            ops,
+            errors: 0,
+            bandwidth: Some(in_window.0 / 0.45),
+            iops: Some(in_window.1 / 0.45),
+            cpu_ns: Some(cpu_ns.0),
+            cpu_system_ns: Some(cpu_ns.1),
+            cpu_share: Some(cpu_share),
+            remarks: Vec::new(),
+        };
     vec![
-        node("client01", 40_960, 6, 15_104.0 + 23_040.0, 0.75),
-        node("client02", 131_072, 4, 131_072.0, 0.25),
+        node("client01", 40_960, 6, (15_104.0 + 23_040.0, 5.5625), 0.75, (33, 22)),
+        node("client02", 131_072, 4, (131_072.0, 4.0), 0.25, (444, 40)),
     ]
 }
 

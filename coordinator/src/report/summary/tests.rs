@@ -145,6 +145,9 @@ fn lost_nodes_are_named_with_the_points_of_their_spell() {
         ops: 1,
         errors: 0,
         bandwidth: None,
+        iops: None,
+        cpu_ns: None,
+        cpu_system_ns: None,
         cpu_share: None,
         remarks: Vec::new(),
     });
@@ -208,6 +211,9 @@ fn mixes_loads_names_damage_and_remarks_are_told() {
         ops: 1,
         errors: 0,
         bandwidth: None,
+        iops: None,
+        cpu_ns: None,
+        cpu_system_ns: None,
         cpu_share: None,
         remarks: vec!["io_uring: no registered buffers".to_owned()],
     });
