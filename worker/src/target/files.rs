@@ -9,8 +9,8 @@ use iofleet_shared::{
 };
 use rustix::{
     fs::{
-        AtFlags, FallocateFlags, FileType, Mode, OFlags, fadvise, fallocate, fstat, ftruncate,
-        openat as open_at, unlinkat,
+        AtFlags, FallocateFlags, FileType, Mode, OFlags, SeekFrom, fadvise, fallocate, fstat,
+        ftruncate, openat as open_at, seek, unlinkat,
     },
     io::Errno,
 };
@@ -141,7 +141,8 @@ fn named(
         return Err(TargetError::Name(name.to_owned()));
     }
     if plan.create {
-        let file = create(dataset, name, flags)?;
+        let prepared = plan.options.preallocate || plan.engine.kind == EngineKind::Mmap;
+        let file = create(dataset, name, flags, prepared)?;
         prepare(dataset, plan, name, &file, end)?;
         return Ok(file);
     }
@@ -149,6 +150,10 @@ fn named(
     if plan.options.truncate {
         ftruncate(&file, 0).map_err(|error| failed(dataset, name, error))?;
         prepare(dataset, plan, name, &file, end)?;
+        return Ok(file);
+    }
+    if plan.engine.kind == EngineKind::Null {
+        // It wrote nothing that could be missed.
         return Ok(file);
     }
     let shown = || dataset.shown_file(name);
@@ -222,8 +227,14 @@ fn remove(dataset: &Dataset, name: &str) -> Result<(), TargetError> {
     Ok(())
 }
 
-/// Creates a file, or opens it if another thread or worker has just made it for the same purpose.
-fn create(dataset: &Dataset, name: &str, flags: OFlags) -> Result<File, TargetError> {
+/// Creates a file, or opens it if another thread or worker has just made it for the same purpose;
+/// `prepared`: it may have a length by then.
+fn create(
+    dataset: &Dataset,
+    name: &str,
+    flags: OFlags,
+    prepared: bool,
+) -> Result<File, TargetError> {
     let mut found = 0;
     let file = seen(|| match openat(dataset, name, flags | OFlags::CREATE | OFlags::EXCL) {
         Ok(file) => {
@@ -239,6 +250,8 @@ fn create(dataset: &Dataset, name: &str, flags: OFlags) -> Result<File, TargetEr
             };
             match length(&file, dataset.shown_file(name)) {
                 Ok(0) => Some(Ok(file)),
+                // Another worker has just prepared it for this point.
+                Ok(_) if prepared && holds_nothing(&file) => Some(Ok(file)),
                 Ok(bytes) => {
                     found = bytes;
                     None
@@ -255,6 +268,12 @@ fn create(dataset: &Dataset, name: &str, flags: OFlags) -> Result<File, TargetEr
         }
     });
     file.unwrap_or_else(|| Err(TargetError::Exists { path: dataset.shown_file(name), found }))
+}
+
+/// Whether no byte of a file was ever written, whatever its length, as far as the file system tells.
+fn holds_nothing(file: &File) -> bool {
+    fstat(file).is_ok_and(|stat| stat.st_blocks == 0)
+        || matches!(seek(file, SeekFrom::Data(0)), Err(Errno::NXIO))
 }
 
 fn openat(dataset: &Dataset, name: &str, flags: OFlags) -> Result<File, Errno> {
