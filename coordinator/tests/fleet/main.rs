@@ -7,8 +7,11 @@
     reason = "tests"
 )]
 
+mod damage;
 mod faults;
 mod observer;
+mod pace;
 mod refusals;
 mod runs;
 mod support;
+mod tamper;
