@@ -9,7 +9,10 @@
 
 mod damage;
 mod faults;
+mod mix;
+#[expect(dead_code, reason = "the rest is for the tests that run alone")]
 mod observer;
+#[expect(dead_code, reason = "the rest is for the tests that run alone")]
 mod pace;
 mod refusals;
 mod runs;
