@@ -126,8 +126,10 @@ impl Manifest {
         let held = threads.entry(thread.thread).or_default();
         let before = tree.existing.files;
         if let Some(left) = report.names {
-            // What reads was told of fewer files than there are.
-            held.names = Names { files: left.names.files.max(held.names.files), ..left.names };
+            // What writes data says how many files it wrote whole, and removes none.
+            let on_data = thread.ops.iter().all(|share| share.op.moves_data());
+            let least = if on_data { held.names.files } else { 0 };
+            held.names = Names { files: left.names.files.max(least), ..left.names };
             held.renamed = left.renamed;
         }
         let all = report.written.iter().any(|part| part.written == Written::All);
