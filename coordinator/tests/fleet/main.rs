@@ -7,6 +7,7 @@
     reason = "tests"
 )]
 
+mod content;
 mod damage;
 mod faults;
 mod mix;
