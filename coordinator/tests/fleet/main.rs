@@ -15,6 +15,7 @@ mod mix;
 mod observer;
 #[expect(dead_code, reason = "the rest is for the tests that run alone")]
 mod pace;
+mod placed;
 mod refusals;
 mod runs;
 mod support;
