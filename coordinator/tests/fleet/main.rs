@@ -7,8 +7,16 @@
     reason = "tests"
 )]
 
+mod content;
+mod damage;
 mod faults;
+mod mix;
+#[expect(dead_code, reason = "the rest is for the tests that run alone")]
 mod observer;
+#[expect(dead_code, reason = "the rest is for the tests that run alone")]
+mod pace;
+mod placed;
 mod refusals;
 mod runs;
 mod support;
+mod tamper;

@@ -1,6 +1,7 @@
 //! A file system of the tests' own (FUSE) that stands where a parallel file system would: it keeps
-//! no payload, writes down every transfer that arrives, and fails or hangs on demand. What it saw is
-//! the number that the product's figures are held against.
+//! no payload unless it is told to, writes down every transfer that arrives, and fails, hangs, takes
+//! its time or damages what it keeps on demand. What it saw is the number that the product's figures
+//! are held against.
 
 use std::{
     collections::BTreeMap,
@@ -17,6 +18,11 @@ use fuser::{
     TimeOrNow, WriteFlags,
 };
 use iofleet_shared::clock::monotonic_ns;
+
+use crate::{
+    pace::{Answer, Pace},
+    tamper::{Done, Order, Tampers},
+};
 
 /// No caching of attributes or names.
 const TTL: Duration = Duration::ZERO;
@@ -59,6 +65,11 @@ struct State {
     /// fsync is not answered until this is false again.
     hold_fsync: bool,
     held: Vec<ReplyEmpty>,
+    /// All files are kept, not only marks.
+    keeps: bool,
+    /// Transfers are answered when it says so.
+    pace: Option<Pace>,
+    tampers: Tampers,
 }
 
 /// A request that is never answered while the file system is mounted.
@@ -119,6 +130,30 @@ impl Observer {
                 Hanging::Write(reply) => reply.error(Errno::EIO),
             }
         }
+    }
+
+    /// Keeps what is written from now on, and damages it as ordered.
+    pub(crate) fn keep_payload(&self, orders: Vec<Order>) {
+        let mut state = self.shared.lock();
+        state.keeps = true;
+        state.tampers = Tampers::new(orders);
+    }
+
+    /// What was damaged so far.
+    pub(crate) fn tampered(&self) -> Vec<Done> {
+        self.shared.lock().tampers.done.clone()
+    }
+
+    /// Answers transfers at this pace from now on.
+    pub(crate) fn set_pace(&self, pace: Option<Pace>) {
+        self.shared.lock().pace = pace;
+    }
+
+    /// Bytes that it holds of a file.
+    pub(crate) fn payload(&self, file: &str) -> Vec<u8> {
+        let state = self.shared.lock();
+        let found = state.inodes.values().find(|inode| inode.name == file);
+        found.map(|inode| inode.kept.clone()).unwrap_or_default()
     }
 
     pub(crate) fn set_fault(&self, fault: Option<Fault>) {
@@ -190,6 +225,8 @@ impl Shared {
 }
 
 enum Verdict {
+    /// At once.
+    Mark,
     Answer,
     Error(Errno),
     Hang,
@@ -235,7 +272,7 @@ impl State {
     fn arrive(&mut self, ino: u64, write: bool, offset: u64, bytes: u64) -> Verdict {
         let Some(inode) = self.inodes.get(&ino) else { return Verdict::Error(Errno::ENOENT) };
         if inode.name.starts_with(KEPT) {
-            return Verdict::Answer;
+            return Verdict::Mark;
         }
         match self.fault {
             Some(Fault::Fail { after_bytes, errno }) if self.moved >= after_bytes => {
@@ -252,6 +289,30 @@ impl State {
         let file = inode.name.clone();
         self.arrivals.push(Arrival { at_ns: monotonic_ns(), file, write, offset, bytes });
         Verdict::Answer
+    }
+
+    fn answer(&mut self, answer: Answer) {
+        match &mut self.pace {
+            Some(pace) => pace.answer(monotonic_ns(), answer),
+            None => answer.give(),
+        }
+    }
+
+    /// Takes what is written, where it is kept.
+    fn put(&mut self, ino: u64, offset: u64, data: &[u8]) {
+        let Some(inode) = self.inodes.get_mut(&ino) else { return };
+        inode.size = inode.size.max(offset + data.len() as u64);
+        let mark = inode.name.starts_with(KEPT);
+        if !(mark || self.keeps) {
+            return;
+        }
+        inode.kept.resize(usize::try_from(inode.size).unwrap_or(0), 0);
+        if mark {
+            let at = usize::try_from(offset).unwrap_or(0);
+            inode.kept[at..at + data.len()].copy_from_slice(data);
+        } else {
+            self.tampers.write(&inode.name, &mut inode.kept, offset, data);
+        }
     }
 }
 
@@ -387,15 +448,17 @@ impl Filesystem for Shared {
         let mut state = self.lock();
         let Some(inode) = state.inodes.get(&ino.0) else { return reply.error(Errno::ENOENT) };
         let left = inode.size.saturating_sub(offset).min(u64::from(size));
-        let data = if inode.name.starts_with(KEPT) {
+        let length = usize::try_from(left).unwrap_or(0);
+        let data = if inode.name.starts_with(KEPT) || state.keeps {
             let kept =
                 inode.kept.get(usize::try_from(offset).unwrap_or(usize::MAX)..).unwrap_or(&[]);
-            kept[..kept.len().min(usize::try_from(left).unwrap_or(0))].to_vec()
+            kept[..kept.len().min(length)].to_vec()
         } else {
-            vec![0x5a; usize::try_from(left).unwrap_or(0)]
+            vec![0x5a; length]
         };
         match state.arrive(ino.0, false, offset, left) {
-            Verdict::Answer => reply.data(&data),
+            Verdict::Mark => reply.data(&data),
+            Verdict::Answer => state.answer(Answer::Read(reply, data)),
             Verdict::Error(errno) => reply.error(errno),
             Verdict::Hang => state.hanging.push(Hanging::Read(reply)),
         }
@@ -416,17 +479,10 @@ impl Filesystem for Shared {
         let mut state = self.lock();
         let bytes = data.len() as u64;
         match state.arrive(ino.0, true, offset, bytes) {
-            Verdict::Answer => {
-                if let Some(inode) = state.inodes.get_mut(&ino.0) {
-                    inode.size = inode.size.max(offset + bytes);
-                    if inode.name.starts_with(KEPT) {
-                        let end = usize::try_from(inode.size).unwrap_or(0);
-                        inode.kept.resize(end, 0);
-                        let at = usize::try_from(offset).unwrap_or(0);
-                        inode.kept[at..at + data.len()].copy_from_slice(data);
-                    }
-                }
-                reply.written(u32::try_from(bytes).unwrap_or(u32::MAX));
+            verdict @ (Verdict::Mark | Verdict::Answer) => {
+                state.put(ino.0, offset, data);
+                let answer = Answer::Written(reply, u32::try_from(bytes).unwrap_or(u32::MAX));
+                if matches!(verdict, Verdict::Mark) { answer.give() } else { state.answer(answer) }
             }
             Verdict::Error(errno) => reply.error(errno),
             Verdict::Hang => state.hanging.push(Hanging::Write(reply)),
