@@ -10,10 +10,10 @@
 
 use std::{fs::File, path::Path};
 
-mod open_load;
 #[path = "../fleet/observer.rs"]
 #[expect(dead_code, reason = "the rest is for the other tests of fleets")]
 mod observer;
+mod open_load;
 #[path = "../fleet/pace.rs"]
 mod pace;
 #[path = "../fleet/support.rs"]

@@ -7,10 +7,7 @@
 //! operations would report it of as many operations as it has threads.
 
 use hdrhistogram::Histogram;
-use iofleet_coordinator::{
-    record::LatencyKind,
-    store::Store,
-};
+use iofleet_coordinator::{record::LatencyKind, store::Store};
 use iofleet_shared::{limits::LATENCY_NS_MAX, stats::Latency};
 use serde_json::Value;
 
@@ -56,10 +53,8 @@ fn offered(rate: f64, duration: &str, arrivals: &str, stall: Option<Stall>) -> O
         ),
     );
     let path = mount.join("t");
-    let run = run(
-        &scratch,
-        &[file.to_str().unwrap(), "--local", "2", "--path", path.to_str().unwrap()],
-    );
+    let run =
+        run(&scratch, &[file.to_str().unwrap(), "--local", "2", "--path", path.to_str().unwrap()]);
     assert!([0, 6].contains(&run.code()), "{}", text(&run.output));
     let store = Store::open_existing(&scratch.path("store.sqlite")).unwrap().unwrap();
     let histograms = store.histograms("last", 0).unwrap();

@@ -51,11 +51,9 @@ fn zstd_ratio(file: &Path) -> Option<f64> {
 
 #[test]
 fn data_compresses_as_asked() {
-    for (keys, least, most) in [
-        ("", 0.99, 1.01),
-        ("compress = 2.0", 1.9, 2.1),
-        ("compress = 3.5", 3.325, 3.675),
-    ] {
+    for (keys, least, most) in
+        [("", 0.99, 1.01), ("compress = 2.0", 1.9, 2.1), ("compress = 3.5", 3.325, 3.675)]
+    {
         let scratch = Scratch::in_memory();
         for file in written(&scratch, 2, keys) {
             let Some(ratio) = zstd_ratio(&file) else { return skip("no zstd here") };

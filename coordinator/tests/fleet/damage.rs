@@ -73,12 +73,9 @@ fn right(done: &Done, first: bool) -> Vec<Damage> {
 }
 
 fn every_damage_is_found(block: &str, block_bytes: u64) {
-    for (engine, pattern) in [
-        (SYNC, "sequential"),
-        (SYNC, "random-once"),
-        (QUEUE, "sequential"),
-        (QUEUE, "random-once"),
-    ] {
+    for (engine, pattern) in
+        [(SYNC, "sequential"), (SYNC, "random-once"), (QUEUE, "sequential"), (QUEUE, "random-once")]
+    {
         let scratch = Scratch::in_memory();
         let mount = scratch.folder("mount");
         let Ok(observer) = Observer::mount(&mount) else { return skip("no FUSE here") };
@@ -174,7 +171,11 @@ fn a_mix_finds_a_write_that_was_dropped() {
     let mount = scratch.folder("mount");
     let Ok(observer) = Observer::mount(&mount) else { return skip("no FUSE here") };
     // The last write before the deadline may be one; one of the first is read again surely.
-    observer.keep_payload(vec![Order { file: "t00000".to_owned(), nth: 8 + 5, tamper: Tamper::Drop }]);
+    observer.keep_payload(vec![Order {
+        file: "t00000".to_owned(),
+        nth: 8 + 5,
+        tamper: Tamper::Drop,
+    }]);
     let file = scratch.write(
         "mix.toml",
         "[workload]\nfile_size = \"32 KiB\"\nblock = \"4 KiB\"\nverify = \"all\"\n\
