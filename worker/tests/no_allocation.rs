@@ -165,7 +165,7 @@ fn outcome(plan: &WorkerPlan, engine: AnyEngine, source: AnySource, job: Job) ->
         let sizes: &[SizeShare] = &plan.blocks;
         (of, Coverage::of_mix(Arc::clone(&blocks), of, plan.pattern, &thread.ops, sizes))
     });
-    let (seat, watch) = seat(Account::new(AccountSpec { lanes, coverage }));
+    let (seat, watch) = seat(Account::new(AccountSpec { lanes, coverage, tree_dirs: None }));
     let control = Control::new(1, 1);
     let mut clock = StampClock::calibrate();
     clock.refine();

@@ -142,6 +142,7 @@ fn a_share_is_done_once_and_flushed() {
                 ramp_ops: 0,
                 ramp_errors: 0,
             }],
+            cpu: CpuTime::default(),
             short_transfers: 2,
             first_issue_ns: Some(0),
             begin_ns: Some(0),

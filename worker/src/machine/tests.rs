@@ -82,6 +82,7 @@ fn thread_report(end: ThreadEnd, written: Written) -> ThreadReport {
         thread: 0,
         end,
         counts: vec![counts],
+        cpu: CpuTime::default(),
         short_transfers: 0,
         first_issue_ns: Some(0),
         begin_ns: Some(0),
