@@ -43,6 +43,7 @@ const COLLECTOR_STACK: usize = 512 << 10;
 
 /// What a crew tells the daemon, through the channel given to [`Crew::arm`].
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "few at a time, and nearly all are intervals")]
 pub enum CrewEvent {
     /// A final interval; they come in order of k, none left out.
     Interval(NodeInterval),

@@ -144,7 +144,7 @@ pub(crate) enum Wave {
     /// After so many ns one operation has failed.
     Fails(u64, usize, Failure),
     /// Meanwhile the crew is stopped.
-    Stopped(Arc<Control>, Box<Wave>),
+    Stopped(Arc<Control>, Box<Self>),
     /// Nothing is complete before the test lets go of the other end; then all is.
     Blocks(Receiver<()>),
 }
@@ -182,7 +182,7 @@ impl ScriptedQueue {
 
     fn complete(&mut self, order: usize, failure: Option<Failure>, done: &mut Vec<Completion>) {
         let (slot, request) = self.flying[order].take().expect("it is in flight");
-        let result = failure.map_or(Ok(u64::from(request.bytes)), Err);
+        let result = failure.map_or_else(|| Ok(u64::from(request.bytes)), Err);
         done.push(Completion { slot, transfer: Transfer { shorts: 0, result } });
     }
 }

@@ -80,13 +80,14 @@ impl<const SPECIAL: bool> Engine for Sync<SPECIAL> {
             Err(failure) => return Transfer { shorts: 0, result: Err(failure) },
         };
         let block = &mut self.buffer.bytes_mut()[..bytes as usize];
-        match op {
-            OpKind::Write => whole(block.len(), Call::Write, Call::ShortWrite, |done| {
+        if op == OpKind::Write {
+            whole(block.len(), Call::Write, Call::ShortWrite, |done| {
                 pwrite(file, &block[done..], offset + done as u64)
-            }),
-            _ => whole(block.len(), Call::Read, Call::ShortRead, |done| {
+            })
+        } else {
+            whole(block.len(), Call::Read, Call::ShortRead, |done| {
                 pread(file, &mut block[done..], offset + done as u64)
-            }),
+            })
         }
     }
 
@@ -124,30 +125,31 @@ impl<const SPECIAL: bool> Sync<SPECIAL> {
         }
         let flags = if high_priority { ReadWriteFlags::HIPRI } else { ReadWriteFlags::empty() };
         let block = &mut self.buffer.bytes_mut()[..bytes as usize];
-        let mut transfer = match op {
-            OpKind::Write => whole(block.len(), Call::Write, Call::ShortWrite, |done| {
+        let mut transfer = if op == OpKind::Write {
+            whole(block.len(), Call::Write, Call::ShortWrite, |done| {
                 let at = offset + done as u64;
                 if high_priority {
                     pwritev2(file, &[IoSlice::new(&block[done..])], at, flags)
                 } else {
                     pwrite(file, &block[done..], at)
                 }
-            }),
-            _ => whole(block.len(), Call::Read, Call::ShortRead, |done| {
+            })
+        } else {
+            whole(block.len(), Call::Read, Call::ShortRead, |done| {
                 let at = offset + done as u64;
                 if high_priority {
                     preadv2(file, &mut [IoSliceMut::new(&mut block[done..])], at, flags)
                 } else {
                     pread(file, &mut block[done..], at)
                 }
-            }),
+            })
         };
         if fsync_each && op == OpKind::Write && transfer.result.is_ok() {
             let flushed = retried(|| fsync(file)).map_err(|error| failure(Call::Fsync, error));
             transfer.result = flushed.and(transfer.result);
         }
         if lock && let Err(error) = retried(|| flock(file, FlockOperation::Unlock)) {
-            transfer.result = transfer.result.and(Err(failure(Call::Flock, error)));
+            transfer.result = transfer.result.and_then(|_| Err(failure(Call::Flock, error)));
         }
         transfer
     }

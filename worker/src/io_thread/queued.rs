@@ -10,10 +10,10 @@ use std::time::Duration;
 use iofleet_shared::stats::ThreadEnd;
 
 use super::{
-    Account, Bench, Gone, Issued, Seat,
+    Account, Bench, Gone, Issued, Seat, Timeline,
     fittings::{Due, Fittings},
     roll_call,
-    steps::Progress,
+    steps::{Progress, see_first_end},
 };
 use crate::{
     engine::{Completion, Queue, Request},
@@ -111,11 +111,7 @@ pub(super) fn operate(
         let oldest = flight.oldest().unwrap_or(since);
         let (back, (start, stop)) = seat.away(oldest, || {
             let start = clock.now();
-            if start < deadline {
-                flight.hand_over(queue, start);
-            } else {
-                flight.hand_back(fittings);
-            }
+            flight.hand_on(queue, fittings, start, start < deadline);
             if flight.in_flight > 0 {
                 queue.submit(true, due_in, &mut flight.done);
             }
@@ -140,34 +136,25 @@ pub(super) fn operate(
             seat.account().full(timeline.after_t0(start));
         }
         let stop_ns = timeline.after_t0(stop);
-        for at in 0..flight.done.len() {
-            let (slot, request, start, transfer) = flight.complete(at);
-            let times = Issued {
-                intended: flight.slots[slot as usize].intended,
-                start: timeline.after_t0(start),
-                end: stop_ns,
-            };
-            let account = seat.account();
-            let block = queue.buffer(slot);
-            if let Some(damage) = fittings.contents.after(slot, block, &request, transfer.result) {
-                account.damaged(&request, damage);
-            }
-            if !progress.count(account, times, &request, transfer) && end.is_none() {
-                end = Some(ThreadEnd::Errors);
-            }
-            fittings.pacing.done(stop_ns);
+        let counting = Counting { timeline, stop_ns, progress: &mut progress };
+        if !flight.count_done(queue, fittings, seat.account(), counting) {
+            end.get_or_insert(ThreadEnd::Errors);
         }
-        flight.done.clear();
         seat.show_bytes(progress.bytes);
-        let first_end = control.first_end();
-        if stop_ns > first_end {
-            seat.account().first_end_passed(first_end);
-        }
+        see_first_end(&mut seat, control, stop_ns);
         if has_begun && control.has_begun() {
             roll_call(clock, timeline, control);
             since = clock.now();
         }
     }
+}
+
+/// What completions are counted with.
+struct Counting<'a> {
+    timeline: &'a Timeline,
+    /// When they were found complete, ns after T0.
+    stop_ns: u64,
+    progress: &'a mut Progress,
 }
 
 /// What came of choosing operations.
@@ -240,6 +227,48 @@ impl Flight {
             self.chosen.push(slot);
         }
         Choice::Full
+    }
+
+    /// What was chosen is handed over, or back where the deadline has come.
+    #[inline]
+    fn hand_on(
+        &mut self,
+        queue: &mut impl Queue,
+        fittings: &mut Fittings,
+        start: u64,
+        is_in_time: bool,
+    ) {
+        if is_in_time {
+            self.hand_over(queue, start);
+        } else {
+            self.hand_back(fittings);
+        }
+    }
+
+    /// Counts what has completed. Says whether it makes sense to go on.
+    #[inline]
+    fn count_done(
+        &mut self,
+        queue: &mut impl Queue,
+        fittings: &mut Fittings,
+        account: &mut Account,
+        counting: Counting<'_>,
+    ) -> bool {
+        let Counting { timeline, stop_ns, progress } = counting;
+        let mut goes_on = true;
+        for at in 0..self.done.len() {
+            let (slot, request, start, transfer) = self.complete(at);
+            let intended = self.slots[slot as usize].intended;
+            let times = Issued { intended, start: timeline.after_t0(start), end: stop_ns };
+            let block = queue.buffer(slot);
+            if let Some(damage) = fittings.contents.after(slot, block, &request, transfer.result) {
+                account.damaged(&request, damage);
+            }
+            goes_on &= progress.count(account, times, &request, transfer);
+            fittings.pacing.done(stop_ns);
+        }
+        self.done.clear();
+        goes_on
     }
 
     #[inline]

@@ -3,7 +3,7 @@
 use iofleet_shared::{limits::ERRORS_IN_A_ROW_MAX, stats::ThreadEnd};
 
 use super::{
-    Account, Bench, Gone, Issued, Seat, Stamped,
+    Account, Bench, Control, Gone, Issued, Seat, Stamped,
     fittings::{Fittings, Turn},
     roll_call,
 };
@@ -58,10 +58,7 @@ pub(super) fn operate(
             if start >= deadline {
                 return None;
             }
-            let outcome = match ready {
-                Ok(()) => engine.perform(&request),
-                Err(failure) => Transfer { shorts: 0, result: Err(failure) },
-            };
+            let outcome = performed(engine, ready, &request);
             Some(Stamped { start, end: clock.now(), outcome })
         })?;
         seat = back;
@@ -84,10 +81,7 @@ pub(super) fn operate(
         }
         let goes_on = progress.count(account, times, &request, outcome);
         seat.show_bytes(progress.bytes);
-        let first_end = control.first_end();
-        if times.end > first_end {
-            seat.account().first_end_passed(first_end);
-        }
+        see_first_end(&mut seat, control, times.end);
         if !goes_on {
             return Ok((seat, ThreadEnd::Errors, since));
         }
@@ -101,6 +95,24 @@ pub(super) fn operate(
         }
     }
     Ok((seat, ThreadEnd::Finished, since))
+}
+
+/// An operation that was made ready, or was not.
+#[inline]
+fn performed(engine: &mut impl Engine, ready: Result<(), Failure>, request: &Request) -> Transfer {
+    match ready {
+        Ok(()) => engine.perform(request),
+        Err(failure) => Transfer { shorts: 0, result: Err(failure) },
+    }
+}
+
+/// After an operation that ended at `end`: whether the crew's first thread had ended before.
+#[inline]
+pub(super) fn see_first_end(seat: &mut Seat<Account>, control: &Control, end: u64) {
+    let first_end = control.first_end();
+    if end > first_end {
+        seat.account().first_end_passed(first_end);
+    }
 }
 
 /// What a thread has done, for those who watch, and how many errors came in a row.

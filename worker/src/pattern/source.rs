@@ -60,6 +60,7 @@ impl<C: Cursor> Source for Single<C> {
 /// The source of a point's threads, as a value that is matched once: the commonest ones by
 /// themselves, so that an operation costs next to nothing.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "one for each thread")]
 pub enum AnySource {
     /// Ascending.
     Sequential(Single<Sequential>),

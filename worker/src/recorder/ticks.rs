@@ -14,7 +14,8 @@ use iofleet_shared::{
 use super::{Outlet, TickRun, Units};
 
 /// Ticks of the difference array: 0.64 s.
-const WINDOW: u64 = 64;
+const WINDOW: u64 = SLOTS as u64;
+const SLOTS: usize = 64;
 
 /// What lies whole in one tick, in bytes, operations and ns.
 #[derive(Debug, Clone, Copy, Default)]
@@ -43,7 +44,7 @@ pub(super) struct Ticks {
     /// What the tick before `base` had.
     sum: Step,
     /// Steps of the ticks from `base` on, at their number modulo the length.
-    steps: Box<[Step; WINDOW as usize]>,
+    steps: Box<[Step; SLOTS]>,
 }
 
 impl Ticks {
@@ -53,7 +54,7 @@ impl Ticks {
             plain: Plain::default(),
             base: 0,
             sum: Step::default(),
-            steps: Box::new([Step::default(); WINDOW as usize]),
+            steps: Box::new([Step::default(); SLOTS]),
         }
     }
 
@@ -189,9 +190,9 @@ impl Step {
 }
 
 /// A tick's place among the steps.
-#[expect(clippy::cast_possible_truncation, reason = "below the length")]
+#[expect(clippy::cast_possible_truncation, reason = "the lower digits are what is kept")]
 fn slot(tick: u64) -> usize {
-    (tick % WINDOW) as usize
+    tick as usize % SLOTS
 }
 
 /// Units of one operation fit: a block is far below 2^43 bytes.
