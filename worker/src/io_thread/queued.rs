@@ -51,7 +51,7 @@ struct Flight {
     done: Vec<Completion>,
 }
 
-/// Slots with the stamps of their issue, first in, first out.
+/// Slots with the stamps of their issue, first in, first out; as many as a power of two.
 #[derive(Debug)]
 struct Ring {
     entries: Box<[(u32, u64)]>,
@@ -256,18 +256,25 @@ impl Flight {
     ) -> bool {
         let Counting { timeline, stop_ns, progress } = counting;
         let mut goes_on = true;
-        for at in 0..self.done.len() {
-            let (slot, request, start, transfer) = self.complete(at);
-            let intended = self.slots[slot as usize].intended;
-            let times = Issued { intended, start: timeline.after_t0(start), end: stop_ns };
-            let block = queue.buffer(slot);
-            if let Some(damage) = fittings.contents.after(slot, block, &request, transfer.result) {
-                account.damaged(&request, damage);
+        // Operations of one round have the same stamp.
+        let (mut stamp, mut start_ns) = (0, 0);
+        for Completion { slot, transfer } in self.done.drain(..) {
+            let state = &mut self.slots[slot as usize];
+            state.in_flight = false;
+            self.in_flight -= 1;
+            self.free.push(slot);
+            let Slot { request, start, intended, .. } = state;
+            if *start != stamp {
+                (stamp, start_ns) = (*start, timeline.after_t0(*start));
             }
-            goes_on &= progress.count(account, times, &request, transfer);
+            let times = Issued { intended: *intended, start: start_ns, end: stop_ns };
+            let block = queue.buffer(slot);
+            if let Some(damage) = fittings.contents.after(slot, block, request, transfer.result) {
+                account.damaged(request, damage);
+            }
+            goes_on &= progress.count(account, times, request, transfer);
             fittings.pacing.done(stop_ns);
         }
-        self.done.clear();
         goes_on
     }
 
@@ -306,23 +313,14 @@ impl Flight {
         }
         None
     }
-
-    #[inline]
-    fn complete(&mut self, at: usize) -> (u32, Request, u64, crate::engine::Transfer) {
-        let Completion { slot, transfer } = self.done[at];
-        let state = &mut self.slots[slot as usize];
-        state.in_flight = false;
-        self.in_flight -= 1;
-        self.free.push(slot);
-        (slot, state.request, state.start, transfer)
-    }
 }
 
 impl Ring {
     fn new(depth: usize) -> Self {
         // Entries of slots that completed stay until the ones before them do, or until there are
         // too many.
-        let entries = vec![(0, 0); depth.saturating_mul(4).max(64)].into_boxed_slice();
+        let length = depth.saturating_mul(4).max(64).next_power_of_two();
+        let entries = vec![(0, 0); length].into_boxed_slice();
         Self { entries, first: 0, length: 0 }
     }
 
@@ -331,14 +329,20 @@ impl Ring {
     }
 
     fn pop(&mut self) {
-        self.first = (self.first + 1) % self.entries.len();
+        self.first = self.place(1);
         self.length -= 1;
     }
 
     fn push(&mut self, slot: u32, start: u64) {
-        let at = (self.first + self.length) % self.entries.len();
+        let at = self.place(self.length);
         self.entries[at] = (slot, start);
         self.length += 1;
+    }
+
+    /// The place so many after the first.
+    #[inline]
+    fn place(&self, after: usize) -> usize {
+        (self.first + after) & (self.entries.len() - 1)
     }
 
     fn is_full(&self) -> bool {

@@ -79,7 +79,8 @@ impl Thread {
         };
         let (lanes, inlets) = ops.iter().map(lane).unzip();
         let coverage = Coverage::new(Arc::clone(&blocks), OpKind::Write, Pattern::Sequential);
-        let spec = AccountSpec { lanes, coverage: Some((OpKind::Write, coverage)) };
+        let coverage = Some((OpKind::Write, coverage));
+        let spec = AccountSpec { lanes, coverage, tree_dirs: None };
         let fittings = Fittings { contents: Contents::Unchanged, pacing: Pacing::Closed };
         Self { account: Account::new(spec), fittings, blocks, inlets }
     }

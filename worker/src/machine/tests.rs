@@ -5,7 +5,7 @@ use std::fmt::Write;
 use iofleet_shared::{
     clock::ClockMap,
     limits::{GIVE_UP_AFTER, TICKS_PER_FRAME},
-    stats::{FileTimes, OpCounts, ThreadEnd, ThreadReport, Written, WrittenPart},
+    stats::{CpuTime, FileTimes, OpCounts, ThreadEnd, ThreadReport, Written, WrittenPart},
     wire::Content,
     work::{Amount, OpKind},
 };

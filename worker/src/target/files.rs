@@ -1,5 +1,5 @@
-//! The files of a point: old ones removed, new ones created, each opened once however many threads
-//! share it.
+//! The files of a point: old ones removed, new ones created, each opened by every thread for itself:
+//! threads that share an open file would pay for its reference count with each operation.
 
 use std::{collections::BTreeMap, fs::File, os::fd::AsFd, sync::Arc};
 
@@ -35,40 +35,43 @@ pub(super) fn open(
         remove(dataset, name)?;
     }
     let needed = needed(plan);
-    let mut opened: BTreeMap<&str, Opened> = BTreeMap::new();
+    let mut devices: BTreeMap<&str, Opened> = BTreeMap::new();
     let mut all = Vec::with_capacity(plan.threads.len());
     for thread in &plan.threads {
-        let hold = match &thread.files {
+        let parts = match &thread.files {
             Files::Tree(tree) => {
                 dataset.note_tree(&tree.base);
-                let dir = dataset.dir().as_fd().try_clone_to_owned();
-                let dir = dir.map_err(|source| TargetError::Call {
-                    call: "hold",
-                    path: dataset.shown(),
-                    source,
-                })?;
-                all.push(OpenedFiles { hold: Hold::Tree(dir), open_ns: 0, descriptors });
+                all.push(tree_of(dataset, descriptors)?);
                 continue;
             }
             Files::Named(parts) | Files::Listed(parts) | Files::Devices(parts) => parts,
         };
-        let (mut files, mut open_ns) = (Vec::with_capacity(hold.len()), 0);
-        for part in hold {
-            let one = match opened.get(&*part.file) {
+        let (mut files, mut open_ns) = (Vec::with_capacity(parts.len()), 0);
+        for part in parts {
+            let end = needed.get(&*part.file).copied().unwrap_or(0);
+            // Whoever opens a device exclusively is the only one who can.
+            let one = match devices.get(&*part.file) {
                 Some(one) => one.clone(),
-                None => {
-                    let end = needed.get(&*part.file).copied().unwrap_or(0);
-                    let one = open_part(targets, dataset, plan, thread, part, end)?;
-                    opened.insert(&part.file, one.clone());
-                    one
-                }
+                None => open_part(targets, dataset, plan, thread, part, end)?,
             };
+            if matches!(thread.files, Files::Devices(_)) {
+                devices.insert(&part.file, one.clone());
+            }
             open_ns += one.open_ns;
             files.push(one.file);
         }
         all.push(OpenedFiles { hold: Hold::Files(files), open_ns, descriptors });
     }
     Ok(all)
+}
+
+fn tree_of(dataset: &Dataset, descriptors: u32) -> Result<OpenedFiles, TargetError> {
+    let dir = dataset.dir().as_fd().try_clone_to_owned().map_err(|source| TargetError::Call {
+        call: "hold",
+        path: dataset.shown(),
+        source,
+    })?;
+    Ok(OpenedFiles { hold: Hold::Tree(dir), open_ns: 0, descriptors })
 }
 
 /// A file that is open, and how long that took.

@@ -31,7 +31,8 @@ pub(super) fn descriptors_of_thread(plan: &WorkerPlan, host: &Host) -> u32 {
 pub(super) fn check(spec: &TargetSpec, host: &Host) -> Result<(), String> {
     let threads = u64::from(spec.threads);
     // A thread with very many files holds some of them at a time.
-    let descriptors = host.open_descriptors() + threads * OF_THREAD_MIN + OWN;
+    let listed = (spec.listed.len() + spec.devices.len()) as u64;
+    let descriptors = host.open_descriptors() + threads * OF_THREAD_MIN + listed + OWN;
     if let Some(limit) = raised(Resource::Nofile).filter(|limit| *limit < descriptors) {
         return Err(format!(
             "{threads} threads need {descriptors} open files and the worker may have {limit}: \

@@ -63,7 +63,8 @@ fn a_queue_is_kept_full_until_nothing_is_left() {
     assert_eq!((report.end, report.ops(), report.bytes()), (ThreadEnd::Finished, 5, 50));
     assert_eq!(numbers(&queue), [0, 1, 2, 3, 4]);
     assert_eq!(queue.in_flight, [3, 3, 2, 1]);
-    assert_eq!((report.first_issue_ns, report.busy_begin_ns), (Some(0), Some(0)));
+    // It was out of work before each slot had been used once.
+    assert_eq!((report.first_issue_ns, report.busy_begin_ns), (Some(0), None));
     // From the completion at 9 ms on there was one block for two free slots: none at 11 ms.
     assert_eq!((report.busy_end_ns, report.ended_ns), (ms(9), ms(12)));
     assert_eq!(report.written, written(Written::All));
@@ -72,6 +73,17 @@ fn a_queue_is_kept_full_until_nothing_is_left() {
     let (_, histograms) = account.lanes_mut()[0].close(|_| {}).latency.unwrap();
     let latency = histograms.service.to_latency();
     assert_eq!((latency.count, latency.min_ns, latency.max_ns), (5, 2 * MS, 9 * MS));
+}
+
+#[test]
+fn a_queue_is_busy_once_it_has_turned_over() {
+    // Depth 2, six blocks, one completion each 4 ms: the second slot is used again at 8 ms.
+    let waves = (0..6).map(|wave| Wave::Done(4 * MS, vec![wave % 2])).collect();
+    let Played { report, queue, .. } = play(2, 0, share(6), &alone(), waves);
+    assert_eq!(queue.in_flight, [2, 2, 2, 2, 2, 1]);
+    assert_eq!((report.first_issue_ns, report.begin_ns), (Some(0), Some(0)));
+    assert_eq!((report.busy_begin_ns, report.busy_end_ns), (ms(8), ms(20)));
+    assert_eq!(report.ended_ns, ms(24));
 }
 
 #[test]
@@ -105,7 +117,7 @@ fn what_was_chosen_at_the_deadline_is_not_handed_over() {
     let Played { report, queue, .. } = play(2, MS, job, &alone(), waves);
     assert_eq!((report.end, report.ops()), (ThreadEnd::Deadline, 2));
     assert_eq!(numbers(&queue), [0, 1]);
-    assert_eq!((report.first_issue_ns, report.busy_begin_ns), (ms(1), ms(1)));
+    assert_eq!((report.first_issue_ns, report.busy_begin_ns), (ms(1), None));
     assert_eq!((report.busy_end_ns, report.ended_ns), (ms(7), ms(12)));
     assert_eq!((report.bytes_touched, report.passes_milli), (Some(20), 20));
 }
