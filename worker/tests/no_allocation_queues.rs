@@ -10,7 +10,10 @@ use std::{
 };
 
 use iofleet_shared::work::OpKind;
-use iofleet_worker::engine::{Libaio, Queue, QueueSetup, Request, Uring};
+use iofleet_worker::{
+    engine::{Libaio, Queue, QueueSetup, Request, Uring},
+    payload::MemoryPlace,
+};
 
 /// The system's allocator, with a count of each thread's calls.
 struct Counting;
@@ -61,7 +64,7 @@ fn drive(mut queue: impl Queue) -> (u64, u64, u64) {
             let op = if write { OpKind::Write } else { OpKind::Read };
             let file = u32::from(next % 11 == 0);
             let offset = number * u64::from(BLOCK);
-            queue.queue(slot, &Request { op, lane: 0, file, bytes: BLOCK, number, offset });
+            queue.queue(slot, &Request { op, lane: 0, file, bytes: BLOCK, number, offset, blocks: 1 });
         }
         let at_most = (round % 2 == 0).then_some(Duration::from_secs(60));
         let mut missing = DEPTH as usize;
@@ -82,6 +85,7 @@ fn setup(file: &Arc<File>, fsync_each: bool) -> QueueSetup {
         depth: DEPTH,
         buffer_bytes: BLOCK as usize,
         alignment: 512,
+        place: MemoryPlace::default(),
         sqpoll: false,
         iopoll: false,
         fsync_each,
