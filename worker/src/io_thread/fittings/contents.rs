@@ -199,7 +199,8 @@ impl Verified {
                 Some(own) => issued.until(own.expected(number, 1)),
                 None => self.before,
             };
-            if let Some(found) = self.units.check(block, id, offset, expected) {
+            let found = self.units.check(block, id, offset, expected);
+            if let Some(found) = found.filter(|found| !may_be_parts(found.kind, expected)) {
                 match &mut damage {
                     Some(damage) => damage.units += found.units,
                     None => damage = Some(found),
@@ -208,6 +209,13 @@ impl Verified {
         }
         damage
     }
+}
+
+/// While a write of a block is in flight a read may find parts of both: file systems promise that
+/// of no size, and what was torn so is no damage.
+fn may_be_parts(kind: DamageKind, expected: Expected) -> bool {
+    let in_flight = expected.oldest < expected.newest;
+    in_flight && matches!(kind, DamageKind::Torn | DamageKind::Corrupted)
 }
 
 impl FileIds {

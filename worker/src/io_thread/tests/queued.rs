@@ -78,7 +78,7 @@ fn a_queue_is_kept_full_until_nothing_is_left() {
 #[test]
 fn a_queue_is_busy_once_it_has_turned_over() {
     // Depth 2, six blocks, one completion each 4 ms: the second slot is used again at 8 ms.
-    let waves = (0..6).map(|wave| Wave::Done(4 * MS, vec![wave % 2])).collect();
+    let waves = (0..6).map(|wave| Wave::Done(4 * MS, vec![wave])).collect();
     let Played { report, queue, .. } = play(2, 0, share(6), &alone(), waves);
     assert_eq!(queue.in_flight, [2, 2, 2, 2, 2, 1]);
     assert_eq!((report.first_issue_ns, report.begin_ns), (Some(0), Some(0)));
