@@ -64,7 +64,10 @@ fn drive(mut queue: impl Queue) -> (u64, u64, u64) {
             let op = if write { OpKind::Write } else { OpKind::Read };
             let file = u32::from(next % 11 == 0);
             let offset = number * u64::from(BLOCK);
-            queue.queue(slot, &Request { op, lane: 0, file, bytes: BLOCK, number, offset, blocks: 1 });
+            queue.queue(
+                slot,
+                &Request { op, lane: 0, file, bytes: BLOCK, number, offset, blocks: 1 },
+            );
         }
         let at_most = (round % 2 == 0).then_some(Duration::from_secs(60));
         let mut missing = DEPTH as usize;
