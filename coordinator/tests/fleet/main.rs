@@ -7,6 +7,7 @@
     reason = "tests"
 )]
 
+mod calibration;
 mod faults;
 mod observer;
 mod refusals;
