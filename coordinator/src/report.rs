@@ -9,9 +9,11 @@ use iofleet_shared::units;
 
 use crate::record::{Five, Headline, Latencies, Latency, PointRecord, PointStatus, Unit};
 
+pub use calibration::calibration;
 pub use summary::summary;
 pub use table::{Table, table};
 
+mod calibration;
 #[cfg(test)]
 mod samples;
 mod summary;

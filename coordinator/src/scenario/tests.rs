@@ -253,6 +253,22 @@ fn shipped_scenarios_are_what_they_were() {
 }
 
 #[test]
+fn examples_say_what_they_ask_and_fit_their_fleet() {
+    let examples = [
+        (include_str!("../../../scenarios/metadata.toml"), 5),
+        (include_str!("../../../scenarios/load.toml"), 12),
+        (include_str!("../../../scenarios/verify.toml"), 4),
+    ];
+    for (text, points) in examples {
+        let scenario = load(&source(text), &[], &Context::default()).unwrap();
+        let question = scenario.question.as_deref().unwrap();
+        assert_eq!(text.lines().next(), Some(format!("# {question}").as_str()));
+        assert!(text.lines().any(|line| line.starts_with("# Cost: ")));
+        assert_eq!(Plan::new(&scenario, 4).unwrap().points.len(), points);
+    }
+}
+
+#[test]
 fn the_documents_are_those_of_the_table() {
     let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
     let update = std::env::var_os("IOFLEET_UPDATE").is_some();

@@ -7,6 +7,7 @@
     reason = "tests"
 )]
 
+mod calibration;
 mod content;
 mod damage;
 mod faults;

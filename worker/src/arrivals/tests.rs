@@ -1,3 +1,5 @@
+//! Arrivals against times worked out by hand, distributions, and each other.
+
 use std::{cmp::Reverse, collections::BinaryHeap, sync::Barrier, thread};
 
 use proptest::prelude::*;

@@ -128,11 +128,7 @@ pub(super) fn operate(
             is_first = false;
             seat.account().begun(timeline.after_t0(start));
         }
-        // With a full queue all operations have the same age at first. Once each slot has been used
-        // ages are as they will be at the end, and shares of time on both edges balance.
-        let is_full = flight.in_flight == queue.depth();
-        let turned_over = progress.completed >= u64::from(queue.depth());
-        if (is_full && turned_over) || (!is_first && fittings.pacing.is_paced()) {
+        if flight.is_busy(progress.completed) || (!is_first && fittings.pacing.is_paced()) {
             seat.account().full(timeline.after_t0(start));
         }
         let stop_ns = timeline.after_t0(stop);
@@ -179,6 +175,14 @@ impl Flight {
             in_flight: 0,
             done: Vec::with_capacity(length),
         }
+    }
+
+    /// The queue is full, with operations of all ages. One that has just been filled holds operations
+    /// of one age; once each slot has been used ages are as they will be at the end, and shares of
+    /// time on both edges of the window balance.
+    fn is_busy(&self, completed: u64) -> bool {
+        let depth = self.slots.len();
+        self.in_flight as usize == depth && completed >= depth as u64
     }
 
     /// Nothing is in flight or about to be.

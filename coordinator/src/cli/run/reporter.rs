@@ -26,28 +26,28 @@ use crate::{
 
 /// Where a run's results go.
 #[derive(Debug)]
-pub(super) struct Outputs {
-    pub(super) store: Store,
-    pub(super) json: Option<PathBuf>,
+pub(in crate::cli) struct Outputs {
+    pub(in crate::cli) store: Store,
+    pub(in crate::cli) json: Option<PathBuf>,
     /// Rows on standard output.
-    pub(super) table: bool,
+    pub(in crate::cli) table: bool,
     /// A live line on standard error.
-    pub(super) live: bool,
-    pub(super) binary: bool,
+    pub(in crate::cli) live: bool,
+    pub(in crate::cli) binary: bool,
 }
 
 /// What the reporter leaves.
 #[derive(Debug)]
-pub(super) struct Reported {
-    pub(super) record: CampaignRecord,
-    pub(super) exit: Exit,
+pub(in crate::cli) struct Reported {
+    pub(in crate::cli) record: CampaignRecord,
+    pub(in crate::cli) exit: Exit,
     /// What is left on the target, for the last lines.
-    pub(super) left: Option<String>,
+    pub(in crate::cli) left: Option<String>,
 }
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Reporter {
+pub(in crate::cli) struct Reporter {
     plan: Plan,
     fleet: FleetConfig,
     nodes: Vec<NodeReady>,
@@ -60,19 +60,19 @@ pub(super) struct Reporter {
 }
 
 /// Prints to standard output.
-pub(super) fn print(text: &str) -> Result<(), Failure> {
+pub(in crate::cli) fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     let printed = writeln!(out, "{}", text.trim_end_matches('\n')).and_then(|()| out.flush());
     super::super::printed(printed).map(drop)
 }
 
 /// Says something on standard error; with that gone there is nobody to tell.
-pub(super) fn complain(text: &str) {
+pub(in crate::cli) fn complain(text: &str) {
     let _ = writeln!(io::stderr().lock(), "iofleet: {text}");
 }
 
 impl Reporter {
-    pub(super) fn new(
+    pub(in crate::cli) fn new(
         plan: Plan,
         fleet: FleetConfig,
         record: CampaignRecord,
@@ -99,7 +99,7 @@ impl Reporter {
     }
 
     /// Takes events until the campaign's end.
-    pub(super) fn run(mut self, events: &Receiver<RunEvent>) -> Reported {
+    pub(in crate::cli) fn run(mut self, events: &Receiver<RunEvent>) -> Reported {
         while let Ok(event) = events.recv() {
             self.take(event);
         }

@@ -1,3 +1,5 @@
+//! Mapped files: blocks arrive where they belong, and what is cut off is an error.
+
 use std::{
     io::{Read, Seek, Write},
     os::unix::process::ExitStatusExt,

@@ -1,3 +1,5 @@
+//! Placements as the kernel shows them, and those that can not be had.
+
 use std::thread;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Fresh data: no sector comes again, and ratios are what they say.
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,

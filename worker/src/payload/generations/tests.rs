@@ -1,3 +1,5 @@
+//! Generations against a file that writes reach in any order.
+
 use iofleet_shared::work::Content;
 use proptest::prelude::*;
 

@@ -1,3 +1,5 @@
+//! Mappings: where their pages lie.
+
 use std::{fs, path::Path};
 
 use super::*;
