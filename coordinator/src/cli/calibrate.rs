@@ -38,7 +38,7 @@ root of the workers, in memory where there is one";
 /// Bytes of each thread's file.
 const FILE_BYTES: u64 = 16 << 20;
 /// `f_type` of a file system in memory.
-const TMPFS: i64 = 0x0102_1994;
+const TMPFS: rustix::fs::FsWord = 0x0102_1994;
 const MEMORY: &str = "/dev/shm";
 
 /// Arguments of `iofleet calibrate`.
@@ -228,7 +228,7 @@ fn target(args: &CalibrateArgs, id: &str) -> Option<String> {
 fn has_room_in_memory(path: &Path, needed: u64) -> bool {
     rustix::fs::statfs(path).is_ok_and(|found| {
         let unit = u64::try_from(found.f_bsize).unwrap_or(0);
-        i64::try_from(found.f_type) == Ok(TMPFS) && found.f_bavail.saturating_mul(unit) >= needed
+        found.f_type == TMPFS && found.f_bavail.saturating_mul(unit) >= needed
     })
 }
 

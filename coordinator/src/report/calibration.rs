@@ -31,7 +31,7 @@ pub fn calibration(campaign: &CampaignRecord) -> String {
     }
     let mut text = String::new();
     for line in table.lines() {
-        text.push_str(line.trim_end().strip_prefix(' ').unwrap_or(&line).trim_end());
+        text.push_str(line.trim());
         text.push('\n');
     }
     text.push_str(
@@ -171,7 +171,7 @@ mod tests {
         let text = calibration(&campaign);
         let rows: Vec<Vec<&str>> =
             text.lines().map(|line| line.split_whitespace().collect()).collect();
-        let expected = "client01 null null 2 1 20,000,000 100.0 100.0 25.0 250 µs 900 µs 8 ns";
+        let expected = "client01 null null 2 1 20,000,000 100.0 100.0 25.0 250 us 900 us 8 ns";
         assert_eq!(rows[1].join(" "), expected, "{text}");
         assert_eq!(rows[2].join(" "), "client01 null null 2 1 – – – – – – 8 ns", "{text}");
         assert!(
