@@ -183,6 +183,15 @@ fn nodes() -> Vec<PointNode> {
     }]
 }
 
+fn cpu() -> Cpu {
+    Cpu {
+        user_ns_per_op: Some(166.5),
+        system_ns_per_op: Some(2_100.25),
+        user_ns: 1_248_750,
+        system_ns: 15_751_875,
+    }
+}
+
 /// A point with every field set.
 pub(crate) fn full(index: u32) -> PointRecord {
     let latencies = Latencies { service: Some(latency()), response: Some(latency()) };
@@ -225,12 +234,7 @@ pub(crate) fn full(index: u32) -> PointRecord {
         clock_uncertainty_ns: Some(9_000),
         clock_residual_ns: Some(700),
         busy_share: Some(0.999),
-        cpu: Some(Cpu {
-            user_ns_per_op: Some(166.5),
-            system_ns_per_op: Some(2_100.25),
-            user_ns: 1_248_750,
-            system_ns: 15_751_875,
-        }),
+        cpu: Some(cpu()),
         latency_ns: latencies.clone(),
         by_op: vec![ByOp {
             op: "write".to_owned(),
