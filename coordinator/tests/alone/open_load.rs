@@ -71,11 +71,16 @@ fn offered(rate: f64, duration: &str, arrivals: &str, stall: Option<Stall>) -> O
     })
 }
 
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "less than a second")]
+fn ns(s: f64) -> u64 {
+    (s * 1e9) as u64
+}
+
 /// Operations of at least `s`, moved up to the next value that the histogram tells from others; and
 /// that value.
 fn at_least(latency: &Latency, s: f64) -> (f64, f64) {
     let layout = Histogram::<u64>::new_with_bounds(1, LATENCY_NS_MAX, 2).unwrap();
-    let from = layout.next_non_equivalent((s * 1e9) as u64);
+    let from = layout.next_non_equivalent(ns(s));
     let above = latency.buckets.iter().filter(|bucket| bucket.low_ns() >= from);
     (above.map(|bucket| bucket.count as f64).sum(), from as f64 / 1e9)
 }
@@ -107,7 +112,7 @@ fn stalled(arrivals: &str, deviations: f64) {
         assert!((count - right).abs() <= off, "{count} of {x} s and more, not {right}");
     }
     let (waited, _) = at_least(&came.service, 0.9);
-    assert_eq!(waited as u64, THREADS, "all that were in flight, and no more");
+    assert_eq!(waited, THREADS as f64, "all that were in flight, and no more");
     let achieved = came.point["offered"]["achieved_per_s"].as_f64().unwrap();
     assert!((achieved / RATE - 1.0).abs() < 0.05, "{achieved} per second");
     assert!(!has_mark(&came.point, "overloaded"), "{}", came.point["marks"]);

@@ -149,7 +149,7 @@ fn cut_off(pid: u32) {
             .lines()
             .filter_map(|line| line.split_whitespace().last())
             .find(|path| path.ends_with("/t00000"))
-            .or(mapped.filter(|path| path.ends_with("/t00000")));
+            .or_else(|| mapped.filter(|path| path.ends_with("/t00000")));
         let Some(path) = mapped else { continue };
         if io_thread_ticks(pid) < 10 {
             continue;
