@@ -1,3 +1,5 @@
+//! Units: the layout, all five kinds of damage, and what a place can hold.
+
 use proptest::prelude::*;
 
 use super::*;
