@@ -20,20 +20,27 @@ pub(super) fn tree_name(number: u32) -> String {
     format!("{TREE_PREFIX}{number}")
 }
 
+/// The same by a later attempt, which leaves alone what the one before it has begun: there another
+/// worker may have just removed it, or not yet.
+pub(super) fn of_attempt(name: String, attempt: u32) -> String {
+    if attempt == 0 { name } else { format!("{name}.{attempt}") }
+}
+
 /// Name of a thread's own file.
 pub(super) fn own_name(thread: u32) -> String {
     format!("t{thread:05}")
 }
 
-/// The parts of files that a thread has, whatever was written of them; none for trees.
-pub(super) fn parts(params: &Params, threads: u32, thread: u32, shared_file: u32) -> Vec<FilePart> {
+/// The parts of files that a thread has, whatever was written of them; none for trees. `shared`:
+/// name of the shared file.
+pub(super) fn parts(params: &Params, threads: u32, thread: u32, shared: &str) -> Vec<FilePart> {
     let whole = Extent { offset: 0, length: params.file_bytes() };
     let part =
         |file: String, extent: Extent| FilePart { file, extents: vec![extent], stride_bytes: 0 };
     match params.layout {
         Layout::FilePerThread => vec![part(own_name(thread), whole)],
         Layout::SharedFile => {
-            vec![part(shared_name(shared_file), contiguous(params, threads, thread))]
+            vec![part(shared.to_owned(), contiguous(params, threads, thread))]
         }
         Layout::SharedStrided => {
             let block = params.block_bytes();
@@ -42,7 +49,7 @@ pub(super) fn parts(params: &Params, threads: u32, thread: u32, shared_file: u32
             let own = blocks.saturating_sub(first).div_ceil(count);
             let length = own.saturating_sub(1) * count * block + block * u64::from(own > 0);
             vec![FilePart {
-                file: shared_name(shared_file),
+                file: shared.to_owned(),
                 extents: vec![Extent { offset: first * block, length }],
                 stride_bytes: count * block,
             }]
@@ -242,7 +249,7 @@ mod tests {
             }
         };
         let of = |files: usize, threads: u32, thread: u32| -> Vec<(String, u64, u64)> {
-            parts(&params(files), threads, thread, 0)
+            parts(&params(files), threads, thread, "shared-0")
                 .into_iter()
                 .map(|part| (part.file, part.extents[0].offset >> 20, part.extents[0].length >> 20))
                 .collect()
@@ -282,7 +289,7 @@ mod tests {
             };
             let mut seen = Vec::new();
             for thread in 0..threads {
-                let part = parts(&params, threads, thread, 0).remove(0);
+                let part = parts(&params, threads, thread, "shared-0").remove(0);
                 let count = blocks_in(&part, 1 << 20);
                 seen.extend((0..count).map(|k| (part.extents[0].offset + k * part.stride_bytes) >> 20));
                 let extent = part.extents[0];

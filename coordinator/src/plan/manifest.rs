@@ -146,6 +146,15 @@ impl Manifest {
         self.files.contains_key(file)
     }
 
+    /// The name by which a shared file or tree was made, by whichever attempt; none if it was not.
+    pub(super) fn made_as(&self, name: &str, tree: bool) -> Option<String> {
+        let same = |made: &&String| {
+            made.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        let last = if tree { self.trees.keys().rfind(same) } else { self.files.keys().rfind(same) };
+        last.cloned()
+    }
+
     /// Shared files that were made and not removed.
     pub(super) fn shared_files(&self) -> impl Iterator<Item = String> {
         self.files.keys().filter(|file| file.starts_with(SHARED_PREFIX)).cloned()

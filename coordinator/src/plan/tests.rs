@@ -196,6 +196,41 @@ fn a_shared_file_whose_point_was_skipped_is_removed_later() {
 }
 
 #[test]
+fn what_is_tried_again_is_made_under_another_name() {
+    for (layout, first, later) in [
+        ("layout = \"shared-file\"", "shared-0", "shared-0.1"),
+        ("layout = \"tree\"\nfiles = 2", "tree-0", "tree-0.1"),
+    ] {
+        let text = format!("[workload]\nfile_size = \"4 MiB\"\n{layout}\n[sweep]\nrepeat = 2\n");
+        let plan = Plan::new(&scenario(&text), 1).unwrap();
+        let name = |plan: &WorkerPlan| match &plan.threads[0].files {
+            Files::Tree(tree) => tree.base.clone(),
+            _ => part(&plan.threads[0]).file.clone(),
+        };
+        let mut manifest = Manifest::default();
+        let mut begun = |at: usize, attempt: u32| {
+            let worker = plan.points[at].worker_plan(NodeIndex(0), dir(), &manifest, attempt);
+            let worker = worker.unwrap().unwrap();
+            manifest.begin(&worker);
+            let names = iofleet_shared::work::Names { dirs: 1, files: 2, gone: 0 };
+            let left = Some(NamesLeft { names, renamed: Some(false) });
+            let report = ThreadReport { names: left, ..report(0, Written::All) };
+            // The first attempt to write was taken back.
+            if (at, attempt) != (0, 0) {
+                manifest.record(&worker, &[report]);
+            }
+            (name(&worker), worker.remove)
+        };
+        assert_eq!(begun(0, 0), (first.to_owned(), vec![]));
+        assert_eq!(begun(0, 1), (later.to_owned(), vec![first.to_owned()]));
+        // It is read by that name, whatever the attempt, and removed by it in the next pass.
+        assert_eq!(begun(1, 0), (later.to_owned(), vec![]));
+        assert_eq!(begun(1, 1), (later.to_owned(), vec![]));
+        assert!(begun(2, 0).1.contains(&later.to_owned()));
+    }
+}
+
+#[test]
 fn fresh_files_and_rewrites() {
     let scenario = scenario(
         "[workload]\nfile_size = \"2 MiB\"\nthreads = 2\n\

@@ -36,9 +36,10 @@ impl PointPlan {
             return Ok(None);
         }
         let params = &self.spec.params;
+        let made = self.made(manifest, attempt);
         let threads = self
             .threads_of(node)
-            .map(|thread| self.thread_plan(thread, manifest))
+            .map(|thread| self.thread_plan(thread, manifest, &made))
             .collect::<Result<Vec<_>, String>>()?;
         let extents: usize = threads.iter().map(|thread| extents_of(&thread.files)).sum();
         if extents > EXTENTS_MAX {
@@ -56,7 +57,7 @@ impl PointPlan {
         Ok(Some(WorkerPlan {
             point: PointId { index: self.spec.index, attempt },
             dir,
-            remove: self.stale(node, manifest),
+            remove: self.stale(node, manifest, &made),
             engine: params.engine,
             pattern: params.pattern,
             blocks: params.blocks.clone(),
@@ -80,6 +81,21 @@ impl PointPlan {
         params.fresh || params.has(OpKind::Create) || params.has(OpKind::Mkdir)
     }
 
+    /// The shared file or the tree that it makes or works on, as far as there is one.
+    fn made(&self, manifest: &Manifest, attempt: u32) -> String {
+        let params = &self.spec.params;
+        let tree = params.layout == Layout::Tree;
+        let (name, begins) = if tree {
+            (tree_name(self.numbers.tree), self.numbers.begins_tree)
+        } else {
+            (shared_name(self.numbers.shared_file), self.creates())
+        };
+        if begins {
+            return deal::of_attempt(name, attempt);
+        }
+        manifest.made_as(&name, tree).unwrap_or(name)
+    }
+
     fn data(&self, dir: &DatasetDir) -> Data {
         let params = &self.spec.params;
         Data {
@@ -93,7 +109,7 @@ impl PointPlan {
     }
 
     /// Files and trees that make room by being removed.
-    fn stale(&self, node: NodeIndex, manifest: &Manifest) -> Vec<String> {
+    fn stale(&self, node: NodeIndex, manifest: &Manifest, made: &str) -> Vec<String> {
         let first = node == NodeIndex(0);
         match self.spec.params.layout {
             Layout::FilePerThread if self.creates() => {
@@ -101,12 +117,12 @@ impl PointPlan {
             }
             Layout::SharedFile | Layout::SharedStrided if self.creates() && first => {
                 let number = self.numbers.shared_file;
-                others(shared_name, number, manifest.shared_files())
+                others(shared_name, number, manifest.shared_files(), made)
             }
             Layout::Tree
                 if self.numbers.begins_tree && (first || self.numbers.node_directories) =>
             {
-                others(tree_name, self.numbers.tree, manifest.trees())
+                others(tree_name, self.numbers.tree, manifest.trees(), made)
             }
             Layout::FilePerThread
             | Layout::SharedFile
@@ -117,17 +133,22 @@ impl PointPlan {
         }
     }
 
-    fn thread_plan(&self, thread: u32, manifest: &Manifest) -> Result<ThreadPlan, String> {
+    fn thread_plan(
+        &self,
+        thread: u32,
+        manifest: &Manifest,
+        made: &str,
+    ) -> Result<ThreadPlan, String> {
         let params = &self.spec.params;
         let ops = deal::kinds(params, self.threads, thread);
         let seed = split::seed(params.seed, self.spec.index, thread);
         if params.layout == Layout::Tree {
-            let tree = self.tree(thread, &ops, manifest)?;
+            let tree = self.tree(thread, &ops, manifest, made)?;
             let operations = self.operations_in(&tree, &ops);
             let files = Files::Tree(tree);
             return Ok(ThreadPlan { thread, ops, files, operations, seed });
         }
-        let parts = deal::parts(params, self.threads, thread, self.numbers.shared_file);
+        let parts = deal::parts(params, self.threads, thread, made);
         let parts: Vec<FilePart> = if params.is_listed() {
             parts
         } else {
@@ -184,10 +205,15 @@ impl PointPlan {
         Ok(vec![part])
     }
 
-    fn tree(&self, thread: u32, ops: &[OpShare], manifest: &Manifest) -> Result<TreePart, String> {
+    fn tree(
+        &self,
+        thread: u32,
+        ops: &[OpShare],
+        manifest: &Manifest,
+        base: &str,
+    ) -> Result<TreePart, String> {
         let params = &self.spec.params;
-        let base = tree_name(self.numbers.tree);
-        let left = if self.numbers.begins_tree { None } else { manifest.names(&base, thread) };
+        let left = if self.numbers.begins_tree { None } else { manifest.names(base, thread) };
         let has = |op: OpKind| ops.iter().any(|share| share.op == op);
         let makes_files = has(OpKind::Create) || params.fresh && has(OpKind::Write);
         let place = format!("{base}: thread {thread}");
@@ -237,7 +263,7 @@ impl PointPlan {
             None => false,
         };
         Ok(TreePart {
-            base,
+            base: base.to_owned(),
             shared_dirs,
             dirs: params.tree.dirs,
             files_per_dir: params.tree.files,
@@ -285,15 +311,17 @@ impl PointPlan {
     }
 }
 
-/// The name before a number, and whatever points that did not run as planned have left.
+/// The name before a number, and whatever points that did not run as planned have left, but what is
+/// made now.
 fn others(
     name: impl Fn(u32) -> String,
     number: u32,
     held: impl Iterator<Item = String>,
+    made: &str,
 ) -> Vec<String> {
     let mut stale: BTreeSet<String> = held.collect();
     stale.extend(number.checked_sub(1).map(&name));
-    stale.remove(&name(number));
+    stale.remove(made);
     stale.into_iter().collect()
 }
 

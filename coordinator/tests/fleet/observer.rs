@@ -36,6 +36,8 @@ const KEPT: char = '.';
 pub(crate) struct Arrival {
     /// CLOCK_MONOTONIC of the tests' process.
     pub(crate) at_ns: u64,
+    /// Number of the file, which no other one ever has.
+    pub(crate) number: u64,
     pub(crate) file: String,
     pub(crate) write: bool,
     pub(crate) offset: u64,
@@ -55,6 +57,8 @@ pub(crate) enum Fault {
 
 #[derive(Debug, Default)]
 struct State {
+    /// Whether the kernel may keep pages, as it does where files are mapped.
+    cached: bool,
     inodes: BTreeMap<u64, Inode>,
     next: u64,
     arrivals: Vec<Arrival>,
@@ -85,6 +89,8 @@ struct Inode {
     name: String,
     directory: bool,
     size: u64,
+    /// Bytes that have been written, each as often as it was.
+    written: u64,
     kept: Vec<u8>,
 }
 
@@ -101,15 +107,26 @@ pub(crate) struct Observer {
 impl Observer {
     /// Mounts it; none where the machine does not let us (the test is skipped then).
     pub(crate) fn mount(at: &Path) -> std::io::Result<Self> {
+        Self::mount_as(at, false)
+    }
+
+    /// The same, with the page cache of the kernel before it: what is not direct arrives as pages.
+    pub(crate) fn mount_cached(at: &Path) -> std::io::Result<Self> {
+        Self::mount_as(at, true)
+    }
+
+    fn mount_as(at: &Path, cached: bool) -> std::io::Result<Self> {
         let shared = Shared::default();
         {
             let mut state = shared.lock();
             state.next = 2;
+            state.cached = cached;
             let root = Inode {
                 parent: 1,
                 name: String::new(),
                 directory: true,
                 size: 0,
+                written: 0,
                 kept: Vec::new(),
             };
             state.inodes.insert(1, root);
@@ -163,6 +180,11 @@ impl Observer {
     /// All transfers so far, in order of arrival.
     pub(crate) fn arrivals(&self) -> Vec<Arrival> {
         self.shared.lock().arrivals.clone()
+    }
+
+    /// The transfers since the last time this was asked, in order of arrival.
+    pub(crate) fn take_arrivals(&self) -> Vec<Arrival> {
+        std::mem::take(&mut self.shared.lock().arrivals)
     }
 
     /// Lets threads wait in fsync, so that they can be looked at.
@@ -244,8 +266,13 @@ impl State {
         let ino = self.next;
         self.next += 1;
         let name = name.to_string_lossy().into_owned();
-        self.inodes.insert(ino, Inode { parent, name, directory, size: 0, kept: Vec::new() });
+        let inode = Inode { parent, name, directory, size: 0, written: 0, kept: Vec::new() };
+        self.inodes.insert(ino, inode);
         ino
+    }
+
+    fn opening(&self) -> FopenFlags {
+        if self.cached { FopenFlags::empty() } else { FopenFlags::FOPEN_DIRECT_IO }
     }
 
     fn attributes(&self, ino: u64) -> Option<FileAttr> {
@@ -253,7 +280,7 @@ impl State {
         Some(FileAttr {
             ino: INodeNo(ino),
             size: inode.size,
-            blocks: inode.size.div_ceil(512),
+            blocks: inode.written.min(inode.size).div_ceil(512),
             atime: UNIX_EPOCH,
             mtime: UNIX_EPOCH,
             ctime: UNIX_EPOCH,
@@ -270,7 +297,8 @@ impl State {
     }
 
     fn arrive(&mut self, ino: u64, write: bool, offset: u64, bytes: u64) -> Verdict {
-        let Some(inode) = self.inodes.get(&ino) else { return Verdict::Error(Errno::ENOENT) };
+        let Some(inode) = self.inodes.get_mut(&ino) else { return Verdict::Error(Errno::ENOENT) };
+        inode.written += if write { bytes } else { 0 };
         if inode.name.starts_with(KEPT) {
             return Verdict::Mark;
         }
@@ -287,7 +315,14 @@ impl State {
         }
         self.moved += bytes;
         let file = inode.name.clone();
-        self.arrivals.push(Arrival { at_ns: monotonic_ns(), file, write, offset, bytes });
+        self.arrivals.push(Arrival {
+            at_ns: monotonic_ns(),
+            number: ino,
+            file,
+            write,
+            offset,
+            bytes,
+        });
         Verdict::Answer
     }
 
@@ -419,19 +454,13 @@ impl Filesystem for Shared {
         }
         let ino = found.unwrap_or_else(|| state.make(parent.0, name, false));
         match state.attributes(ino) {
-            Some(attr) => reply.created(
-                &TTL,
-                &attr,
-                Generation(0),
-                FileHandle(0),
-                FopenFlags::FOPEN_DIRECT_IO,
-            ),
+            Some(attr) => reply.created(&TTL, &attr, Generation(0), FileHandle(0), state.opening()),
             None => reply.error(Errno::EIO),
         }
     }
 
     fn open(&self, _req: &Request, _ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO);
+        reply.opened(FileHandle(0), self.lock().opening());
     }
 
     fn read(

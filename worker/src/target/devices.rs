@@ -11,7 +11,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Targets, error::TargetError};
+use super::{Targets, dataset::seen, error::TargetError};
 
 /// Opens a device for as much as `end` says.
 pub(super) fn open(
@@ -21,16 +21,19 @@ pub(super) fn open(
     end: u64,
 ) -> Result<File, TargetError> {
     check(targets, path)?;
-    // With O_EXCL the kernel refuses a device that is mounted or held by another one.
-    let file =
-        open_path(path, flags | OFlags::EXCL, Mode::empty()).map(File::from).map_err(|error| {
-            match error {
-                Errno::BUSY => {
-                    TargetError::DeviceBusy { path: path.to_owned(), holders: holders(path) }
-                }
-                error => TargetError::call("open", path.to_owned(), error),
-            }
-        })?;
+    // With O_EXCL the kernel refuses a device that is mounted or held by another one. What the point
+    // before has closed may be held for a moment more: rings let go of their files later.
+    let opened = seen(|| match open_path(path, flags | OFlags::EXCL, Mode::empty()) {
+        Err(Errno::BUSY) => None,
+        result => Some(result),
+    });
+    let file = match opened {
+        Some(result) => result.map(File::from),
+        None => {
+            return Err(TargetError::DeviceBusy { path: path.to_owned(), holders: holders(path) });
+        }
+    };
+    let file = file.map_err(|error| TargetError::call("open", path.to_owned(), error))?;
     let found = size(&file, path)?;
     if found < end {
         return Err(TargetError::Short { path: path.to_owned(), found, needed: end });
