@@ -205,7 +205,9 @@ fn what_is_tried_again_is_made_under_another_name() {
         let plan = Plan::new(&scenario(&text), 1).unwrap();
         let name = |plan: &WorkerPlan| match &plan.threads[0].files {
             Files::Tree(tree) => tree.base.clone(),
-            _ => part(&plan.threads[0]).file.clone(),
+            Files::Named(_) | Files::Listed(_) | Files::Devices(_) => {
+                part(&plan.threads[0]).file.clone()
+            }
         };
         let mut manifest = Manifest::default();
         let mut begun = |at: usize, attempt: u32| {

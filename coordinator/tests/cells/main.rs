@@ -17,8 +17,14 @@ mod legal;
 #[expect(dead_code, reason = "some of it is for other tests")]
 mod observer;
 mod orders;
+#[path = "../fleet/pace.rs"]
+#[expect(dead_code, reason = "it is for other tests")]
+mod pace;
 mod refused;
 #[path = "../fleet/support.rs"]
 #[expect(dead_code, reason = "some of it is for other tests")]
 mod support;
 mod table;
+#[path = "../fleet/tamper.rs"]
+#[expect(dead_code, reason = "it is for other tests")]
+mod tamper;
