@@ -372,6 +372,8 @@ pub struct WorkerPlan {
     pub options: FileOptions,
     /// Fsync policy of writes.
     pub fsync: Fsync,
+    /// Length that each of its own files has once all threads of the fleet have written it.
+    pub file_bytes: u64,
     /// Files are created (they must not exist after `remove`; with a shared file they may).
     pub create: bool,
     /// What blocks hold.

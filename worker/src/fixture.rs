@@ -61,6 +61,7 @@ pub(crate) fn plan(dir: DatasetDir, threads: Vec<ThreadPlan>) -> WorkerPlan {
         blocks: vec![SizeShare { bytes: BLOCK, weight: 1 }],
         options: FileOptions::default(),
         fsync: Fsync::End,
+        file_bytes: 0,
         create: true,
         data: data(),
         load: Load::Closed { think_ns: 0, burst: 1 },

@@ -134,6 +134,7 @@ mod tests {
             blocks: Vec::new(),
             options: FileOptions::default(),
             fsync: Fsync::None,
+            file_bytes: 0,
             create: false,
             data: Data {
                 content: Bytes::Zero,

@@ -63,6 +63,7 @@ impl PointPlan {
             blocks: params.blocks.clone(),
             options: params.options,
             fsync: params.fsync,
+            file_bytes: params.file_bytes(),
             create: self.creates(),
             data,
             load,

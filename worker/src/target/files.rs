@@ -182,9 +182,11 @@ fn prepare(
         // Of a file that several threads or nodes prepare, each extends it at most to its own end.
         fallocate(file, FallocateFlags::empty(), 0, end.max(1))
             .map_err(|error| TargetError::call("preallocate", shown(), error))?;
-    } else if plan.engine.kind == EngineKind::Mmap && length(file, shown())? < end {
-        // A mapping makes no file longer.
-        ftruncate(file, end).map_err(|error| TargetError::call("extend", shown(), error))?;
+    } else if plan.engine.kind == EngineKind::Mmap {
+        // A mapping makes no file longer. Of a file that several threads or nodes prepare each says
+        // the same: with its own end one could cut off what another has just added.
+        let whole = end.max(plan.file_bytes);
+        ftruncate(file, whole).map_err(|error| TargetError::call("extend", shown(), error))?;
     }
     Ok(())
 }

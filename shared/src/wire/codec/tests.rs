@@ -75,6 +75,7 @@ fn worker_plan() -> WorkerPlan {
         blocks: vec![SizeShare { bytes: 1 << 20, weight: 3 }],
         options: FileOptions { direct: true, advice: Some(Advice::DontNeed), ..Default::default() },
         fsync: Fsync::Each,
+        file_bytes: 1 << 40,
         create: false,
         data: Data {
             content: Content::Random { compress_milli: 2_000, dedupe_milli: 1_000 },
