@@ -165,7 +165,19 @@ mod tests {
     }
 
     fn played(script: &Script, ramp_ns: u64, first_end: u64, unseen: usize) -> Recorder {
-        let mut recorder = Recorder::new(10 * MS, ramp_ns, 1, rings(false).0);
+        played_at(script, ramp_ns, first_end, unseen, 1)
+    }
+
+    /// The first end is seen only after so many operations went beyond it.
+    fn played_at(
+        script: &Script,
+        ramp_ns: u64,
+        first_end: u64,
+        unseen: usize,
+        depth: usize,
+    ) -> Recorder {
+        let depth = u32::try_from(depth).unwrap();
+        let mut recorder = Recorder::new(10 * MS, ramp_ns, depth, rings(false).0);
         let mut beyond = 0;
         for (start, end, bytes) in script {
             match bytes {
@@ -184,6 +196,32 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn so_they_are_with_several_in_flight(
+            slots in proptest::collection::vec(any_thread(), 1..8),
+            ramp in prop_oneof![Just(0_u64), 1..20_u64],
+            unseen in 0..DEPTH,
+        ) {
+            let ramp_ns = ramp * 10 * MS;
+            let depth = slots.len();
+            let mut script: Script = slots.into_iter().flatten().collect();
+            script.sort_by_key(|(_, end, _)| *end);
+            // In the midst of things, near the beginning, and at an end that all reach together.
+            for until in [script[script.len() / 2].1, script[0].1 + MS, script[script.len() - 1].0] {
+                let recorder = played_at(&script, ramp_ns, until, unseen, depth);
+                let got = recorder.up_to(until);
+                if until <= ramp_ns {
+                    prop_assert_eq!(got, Units::default());
+                    continue;
+                }
+                let plain = plainly(&script, ramp_ns, until);
+                // Each that is cut is rounded down, at either edge.
+                let most = 2 * depth as u128;
+                prop_assert!(got.bytes.abs_diff(plain.bytes) <= most, "{:?} {:?}", got, plain);
+                prop_assert!(got.ops.abs_diff(plain.ops) <= most, "{:?} {:?}", got, plain);
+            }
+        }
+
         #[test]
         fn shares_are_those_of_the_plainest_count(
             threads in proptest::collection::vec((any_thread(), 0..DEPTH), 1..8),
