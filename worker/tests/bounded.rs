@@ -4,8 +4,6 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by it")]
 
 use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    cell::Cell,
     fs::{self, File},
     os::fd::AsFd,
 };
@@ -24,34 +22,9 @@ use rustix::{
     process::{Resource, Rlimit, getrlimit, setrlimit},
 };
 
-/// The system's allocator, with a count of each thread's calls.
-struct Counting;
-
-thread_local! {
-    static CALLS: Cell<u64> = const { Cell::new(0) };
-}
-
-fn count() {
-    CALLS.with(|calls| calls.set(calls.get() + 1));
-}
-
-// SAFETY: every call is passed on as it came; counting touches only a number of this thread.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        count();
-        // SAFETY: as above.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
+#[expect(dead_code, reason = "other tests use more of it")]
+#[path = "common/counting.rs"]
+mod counting;
 
 const DIRS: u32 = 200;
 const FILES_PER_DIR: u32 = 100;
@@ -78,10 +51,10 @@ fn shares(kinds: &[OpKind]) -> Vec<OpShare> {
 }
 
 /// Calls of the allocator while that is done.
-fn calls_of(work: impl FnOnce()) -> u64 {
-    let before = CALLS.with(Cell::get);
+fn calls_of(work: impl FnOnce()) -> usize {
+    let before = counting::calls();
     work();
-    CALLS.with(Cell::get) - before
+    counting::calls() - before
 }
 
 fn performs(engine: &mut Namespace, request: &Request) {

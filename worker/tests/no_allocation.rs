@@ -3,13 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by it")]
 
-use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    cell::Cell,
-    fs::File,
-    os::fd::AsFd,
-    sync::Arc,
-};
+use std::{fs::File, os::fd::AsFd, sync::Arc};
 
 use iofleet_shared::{
     clock::monotonic_ns,
@@ -41,56 +35,14 @@ use fixture::{BLOCK, MS};
 #[path = "../src/fixture.rs"]
 mod fixture;
 
-/// The system's allocator, with the times of each thread's first calls.
-struct Counting;
-
-/// Calls of which the times are kept.
-const KEPT: usize = 256;
-
-thread_local! {
-    static CALLS: Cell<usize> = const { Cell::new(0) };
-    static TIMES: [Cell<u64>; KEPT] = const { [const { Cell::new(0) }; KEPT] };
-}
-
-fn count() {
-    let at = CALLS.replace(CALLS.get() + 1);
-    TIMES.with(|times| {
-        if let Some(time) = times.get(at) {
-            time.set(monotonic_ns());
-        }
-    });
-}
-
-/// Calls of this thread between two times of the monotonic clock, since its count was set to 0.
-fn calls_between(from_ns: u64, to_ns: u64) -> usize {
-    assert!(CALLS.get() <= KEPT, "{} calls", CALLS.get());
-    let is_between = |time: &&Cell<u64>| (from_ns..to_ns).contains(&time.get());
-    TIMES.with(|times| times[..CALLS.get()].iter().filter(is_between).count())
-}
-
-// SAFETY: every call is passed on as it came; counting touches only a number of this thread.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        count();
-        // SAFETY: as above.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
+#[path = "common/counting.rs"]
+mod counting;
 
 const BLOCKS: u64 = 64;
 /// By so much two clocks may differ.
 const MARGIN_NS: u64 = 5_000;
 const DEPTH: u32 = 4;
-const BY_TIME: Job = Job { blocks: u64::MAX, deadline_ns: Some(80 * MS), flush_at_end: false };
+const BY_TIME: Job = Job { blocks: u64::MAX, deadline_ns: Some(300 * MS), flush_at_end: false };
 /// In 1000 s: about one in 20 us.
 const RATE: u64 = 50_000_000;
 
@@ -179,16 +131,16 @@ fn outcome(plan: &WorkerPlan, engine: AnyEngine, source: AnySource, job: Job) ->
     let t0_ns = monotonic_ns();
     let timeline = Timeline::new(clock, t0_ns);
     let bench = Bench { job: &job, timeline: &timeline, control: &control };
-    CALLS.set(0);
+    counting::count_from(0);
     drop(run(seat, engine, source, fittings, bench).unwrap());
-    let made = CALLS.get();
+    let made = counting::calls();
     let account = watch.take(Whereabouts::Ended).unwrap();
     let report = account.report(0, 0, None, |_| "f".to_owned());
-    CALLS.set(made);
+    counting::count_from(made);
     let after_t0 = |ns: Option<i64>| u64::try_from(ns.unwrap_or(0)).unwrap();
     let ended = after_t0(report.ended_ns);
     let last = t0_ns + ended.saturating_sub(MARGIN_NS);
-    let calls = calls_between(t0_ns + after_t0(report.first_issue_ns) + MARGIN_NS, last);
+    let calls = counting::calls_between(t0_ns + after_t0(report.first_issue_ns) + MARGIN_NS, last);
     let handed = |inlet: &mut Inlet| std::iter::from_fn(|| inlet.counters()).count();
     let intervals = inlets.iter_mut().map(handed).sum();
     Outcome { calls, report, intervals }
@@ -312,9 +264,9 @@ fn errors_allocate_nothing() {
 
 #[test]
 fn the_counter_counts() {
-    CALLS.set(0);
+    counting::count_from(0);
     let before = monotonic_ns();
     drop(std::hint::black_box(vec![1_u8; 100]));
-    assert_eq!(calls_between(before, monotonic_ns() + 1), 2);
-    assert_eq!(calls_between(0, before), 0);
+    assert_eq!(counting::calls_between(before, monotonic_ns() + 1), 2);
+    assert_eq!(counting::calls_between(0, before), 0);
 }

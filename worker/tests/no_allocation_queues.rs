@@ -1,13 +1,7 @@
 //! Engines with a queue allocate nothing once they are made: neither for operations that go well nor
 //! for those that are continued, refused or fail, nor for an fsync.
 
-use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    cell::Cell,
-    fs::File,
-    sync::Arc,
-    time::Duration,
-};
+use std::{fs::File, sync::Arc, time::Duration};
 
 use iofleet_shared::work::OpKind;
 use iofleet_worker::{
@@ -15,34 +9,9 @@ use iofleet_worker::{
     payload::MemoryPlace,
 };
 
-/// The system's allocator, with a count of each thread's calls.
-struct Counting;
-
-thread_local! {
-    static CALLS: Cell<u64> = const { Cell::new(0) };
-}
-
-fn count() {
-    CALLS.with(|calls| calls.set(calls.get() + 1));
-}
-
-// SAFETY: every call is passed on as it came; counting touches only a number of this thread.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        count();
-        // SAFETY: as above.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
+#[expect(dead_code, reason = "other tests use more of it")]
+#[path = "common/counting.rs"]
+mod counting;
 
 const BLOCK: u32 = 4_096;
 const DEPTH: u32 = 16;
@@ -51,10 +20,10 @@ const BLOCKS: u64 = 40;
 const BYTES: u64 = BLOCKS * BLOCK as u64 - 1_000;
 
 /// Operations that went well and that failed, with the allocator's calls meanwhile.
-fn drive(mut queue: impl Queue) -> (u64, u64, u64) {
+fn drive(mut queue: impl Queue) -> (u64, u64, usize) {
     let mut done = Vec::with_capacity(DEPTH as usize);
     let (mut well, mut failed, mut next) = (0, 0, 0_u64);
-    let before = CALLS.with(Cell::get);
+    let before = counting::calls();
     for round in 0..100 {
         for slot in 0..DEPTH {
             next += 1;
@@ -79,7 +48,7 @@ fn drive(mut queue: impl Queue) -> (u64, u64, u64) {
             }
         }
     }
-    (well, failed, CALLS.with(Cell::get) - before)
+    (well, failed, counting::calls() - before)
 }
 
 fn setup(file: &Arc<File>, fsync_each: bool) -> QueueSetup {
