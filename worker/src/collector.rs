@@ -276,11 +276,12 @@ impl Collector {
     /// issued was not taken, or came too late.
     fn offered(&self) -> Option<Offered> {
         let arrivals = self.arrivals.as_ref()?;
-        let last = self.accounts().filter_map(Account::ended).max().unwrap_or(0);
+        let last = self.accounts().map(Account::last_end).max().unwrap_or(0);
+        let cut_short = self.control.is_stopped() || self.accounts().all(Account::is_finished);
         let end = match self.plan.amount {
             Amount::Time { duration_ns, .. } => {
                 let deadline = self.plan.ramp_ns.saturating_add(duration_ns);
-                if self.control.is_stopped() { deadline.min(last) } else { deadline }
+                if cut_short { deadline.min(last) } else { deadline }
             }
             Amount::Share => last,
         };

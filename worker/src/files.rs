@@ -143,7 +143,7 @@ impl Descriptors {
         }
     }
 
-    /// Lets go of all files; those that were written are synced first if that was asked for.
+    /// Lets go of all files, without making anything durable: see [`Descriptors::flush`].
     ///
     /// # Errors
     /// The first failure to sync or close, also of those not yet taken; all are closed

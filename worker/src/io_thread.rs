@@ -9,7 +9,7 @@ use std::{thread, time::Duration};
 
 use iofleet_shared::{
     limits::ROLL_CALL,
-    stats::{CpuTime, FileTimes, ThreadEnd},
+    stats::{CpuTime, FileTimes, NamesLeft, ThreadEnd},
 };
 
 use crate::{
@@ -212,19 +212,23 @@ impl<E: Engine> Loop for StepsLoop<'_, E> {
             steps::operate(seat, &mut engine, &mut source, &mut fittings, clock, bench)?;
         let mut seat = finish(seat, end, &fittings, bench, spent);
         seat = flush(seat, end, since, clock, bench, || engine.flush())?;
-        let (mut seat, closed) = seat.away(clock.now(), || {
-            while let Some(request) = source.settle() {
-                let ready = engine.prepare(&request);
-                if ready.is_err() || engine.perform(&request).result.is_err() {
-                    break;
-                }
-            }
-            engine.close()
-        })?;
-        if let Err(failure) = closed {
+        let mut settled = Ok(());
+        while let Some(request) = source.settle().filter(|_| settled.is_ok()) {
+            let call = || engine.prepare(&request).and_then(|()| engine.perform(&request).result);
+            let (back, result) = seat.away(clock.now(), call)?;
+            (seat, settled) = (back, result.map(|_| ()));
+        }
+        let (mut seat, closed) = seat.away(clock.now(), || engine.close())?;
+        if let Err(failure) = settled.and(closed) {
             seat.account().failed_late(timeline_now(clock, bench), failure);
         }
-        seat.account().names_left(source.names());
+        let names = source.names();
+        let known = |names: NamesLeft| {
+            // What a failed call has left, nobody knows.
+            let renamed = names.renamed.filter(|_| settled.is_ok());
+            NamesLeft { renamed, ..names }
+        };
+        seat.account().names_left(names.map(known));
         seat.account().closed(engine.file_times());
         Ok(seat)
     }

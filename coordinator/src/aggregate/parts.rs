@@ -104,7 +104,7 @@ impl Point<'_> {
                     op: op.name().to_owned(),
                     call: call.clone(),
                     errno: *errno,
-                    text: error_text(*errno),
+                    text: error_text(call, *errno),
                     count: *count,
                     file: file.clone(),
                     offset: *offset,
@@ -177,9 +177,11 @@ fn end_word(end: ThreadEnd) -> &'static str {
     }
 }
 
-pub(super) fn error_text(errno: i32) -> String {
-    if errno == 0 {
-        return "fewer bytes than were written there".to_owned();
+pub(super) fn error_text(call: &str, errno: i32) -> String {
+    match (errno, call) {
+        (0, "short read") => return "fewer bytes than were written there".to_owned(),
+        (0, _) => return "no reason was given".to_owned(),
+        _ => {}
     }
     std::io::Error::from_raw_os_error(errno).to_string()
 }

@@ -343,7 +343,7 @@ fn errors_mark_a_complete_point() {
     };
     assert_eq!(record.error_kinds, [kind]);
     assert_eq!(codes(&record)[0], "errors");
-    assert_eq!(parts::error_text(0), "fewer bytes than were written there");
+    assert_eq!(parts::error_text("short read", 0), "fewer bytes than were written there");
 }
 
 #[test]

@@ -423,6 +423,34 @@ static RULES: &[Rule] = &[
         "",
     ),
     rule(
+        (KeyId::Lock, KeyId::Layout),
+        |p| p.options.lock && p.layout == Layout::Device,
+        "`lock` is of open files, and all threads of a worker share one of a device",
+        "leave lock out, or set another layout",
+        "",
+    ),
+    rule(
+        (KeyId::Iopoll, KeyId::Fsync),
+        |p| p.engine.iopoll && p.fsync == Fsync::Each,
+        "`iopoll` polls for reads and writes, and fsync = \"each\" is neither",
+        "set fsync = \"end\" or dsync = true, or leave iopoll out",
+        "",
+    ),
+    rule(
+        (KeyId::Fsync, KeyId::Engine),
+        |p| p.fsync == Fsync::Each && p.engine.kind == EngineKind::Null,
+        "fsync = \"each\" is a call, and the engine `null` makes none",
+        "leave fsync out, or set another engine",
+        "",
+    ),
+    rule(
+        (KeyId::Truncate, KeyId::Engine),
+        |p| p.options.truncate && p.engine.kind == EngineKind::Mmap && p.is_shared(),
+        "`truncate` of a file that others have just mapped takes it away from them",
+        "set fresh = true in place of truncate, or another engine",
+        "",
+    ),
+    rule(
         (KeyId::MixBy, KeyId::Threads),
         |p| {
             let Threads::Fleet(threads) = p.threads else { return false };

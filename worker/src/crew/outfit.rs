@@ -23,7 +23,7 @@ use crate::{
     recorder::{Inlet, Recorder, rings_of_depth},
     stamp::StampClock,
     target::{Hold, OpenedFiles},
-    tree::Tree,
+    tree::{DIRS_HELD, Tree},
 };
 
 /// What a thread takes along.
@@ -56,7 +56,6 @@ impl Station<'_> {
     /// When there is no memory, or the engine can't be had.
     pub(super) fn outfit(&self, opened: OpenedFiles) -> Result<Outfit, CrewError> {
         let (plan, thread) = (self.plan, self.thread());
-        let tree = self.tree(&opened)?;
         let blocks = Arc::new(self.blocks());
         let depth = plan.engine.depth.max(1);
         let contents = Contents::new(plan, thread, blocks.count(), depth)
@@ -64,7 +63,7 @@ impl Station<'_> {
         let pacing = self.pacing();
         let (mut remarks, on_names) = (Vec::new(), !moves_data(thread));
         let source = self.source(&blocks)?;
-        let engine = self.engine(opened, tree, &mut remarks)?;
+        let engine = self.engine(opened, &mut remarks)?;
         let (account, inlets) = self.account(&blocks, on_names);
         // A source of names says itself when there is nothing left.
         let job = self.job(if on_names { u64::MAX } else { blocks.count() });
@@ -169,13 +168,13 @@ impl Station<'_> {
         };
         let thread = self.thread();
         let tree = Tree::arm(dir.as_fd(), part, thread.thread, &thread.ops);
-        tree.map(Some).map_err(|error| self.refused(&error))
+        let held = Share::of(opened.descriptors).dirs;
+        tree.map(|tree| Some(tree.hold(held))).map_err(|error| self.refused(&error))
     }
 
     fn engine(
         &self,
         opened: OpenedFiles,
-        tree: Option<Tree>,
         remarks: &mut Vec<String>,
     ) -> Result<AnyEngine, CrewError> {
         let Self { plan, .. } = self;
@@ -190,7 +189,8 @@ impl Station<'_> {
         }
         let on_names = self.thread().ops.iter().any(|share| !share.op.moves_data());
         if on_names {
-            let names = tree.ok_or_else(|| self.refuse("operations on names need a tree"))?;
+            let names = self.tree(&opened)?;
+            let names = names.ok_or_else(|| self.refuse("operations on names need a tree"))?;
             if !moves_data(self.thread()) {
                 return Ok(AnyEngine::Names(Box::new(Namespace::new(names))));
             }
@@ -201,6 +201,7 @@ impl Station<'_> {
         }
         match kind {
             EngineKind::Sync | EngineKind::Null => {
+                let tree = self.tree(&opened)?;
                 let (files, buffer) = (self.descriptors(opened, tree)?, self.buffer()?);
                 Ok(if special == Special::default() {
                     AnyEngine::Sync(Sync::new(files, buffer))
@@ -253,7 +254,7 @@ impl Station<'_> {
                     _ => OFlags::RDONLY,
                 };
                 let opening = Opening {
-                    capacity: opened.descriptors.max(1),
+                    capacity: Share::of(opened.descriptors).files,
                     flags: access | crate::target::option_flags(&plan.options),
                     create: plan.create,
                     sync_on_close: plan.fsync == Fsync::End,
@@ -353,6 +354,20 @@ impl Station<'_> {
         let again = endless || matches!(plan.amount, Amount::Time { repeat: true, .. });
         NameSource::new(part, ops, &plan.ops(), plan.pattern, again, thread.seed)
             .map_err(|_| self.refuse("operations on data are none on names"))
+    }
+}
+
+/// Descriptors of a thread that works on a tree.
+struct Share {
+    /// Directories held by a tree; a thread may have two trees, each with its parent beside.
+    dirs: u32,
+    files: u32,
+}
+
+impl Share {
+    fn of(descriptors: u32) -> Self {
+        let dirs = (descriptors / 8).clamp(1, DIRS_HELD);
+        Self { dirs, files: descriptors.saturating_sub(2 * (dirs + 1)).max(1) }
     }
 }
 

@@ -97,6 +97,8 @@ pub(super) struct Slots {
     fsync_each: bool,
     slots: Box<[Slot]>,
     refused: Vec<Completion>,
+    /// Operations were given up while the kernel had them.
+    given_up: bool,
     buffer_bytes: usize,
     stride: usize,
     /// Where the first buffer begins. The kernel writes into buffers while others are in use, so
@@ -129,6 +131,7 @@ impl Slots {
             fsync_each: setup.fsync_each,
             slots: vec![FREE; places].into(),
             refused: Vec::with_capacity(places),
+            given_up: false,
             buffer_bytes,
             stride,
             base: memory.bytes_mut().as_mut_ptr(),
@@ -157,10 +160,12 @@ impl Slots {
         self.buffer_bytes
     }
 
-    /// The buffer of a free slot; nothing where there is no such slot or it is not free.
+    /// The buffer of a free slot; nothing where there is no such slot or it is not free, and after
+    /// operations were given up: the kernel may still write into their buffers.
     #[inline]
     pub(super) fn buffer(&mut self, slot: u32) -> &mut [u8] {
-        if self.slots.get(slot as usize).is_none_or(|slot| slot.phase != Phase::Free) {
+        let is_free = |slot: &Slot| slot.phase == Phase::Free;
+        if self.given_up || !self.slots.get(slot as usize).is_some_and(is_free) {
             return &mut [];
         }
         // SAFETY: each slot has `stride` >= `buffer_bytes` bytes of the mapping for itself; the
@@ -267,6 +272,7 @@ impl Slots {
     /// Gives up every operation that is not complete.
     #[cold]
     pub(super) fn fail_all(&mut self, errno: i32, done: &mut Vec<Completion>) {
+        self.given_up = true;
         let errno = i64::from(errno).saturating_neg();
         for slot in 0..self.depth() {
             if let Some(transfer) = self.answer(slot, errno) {

@@ -122,6 +122,8 @@ impl Cache {
 
     pub(super) fn close(&mut self) -> Result<(), Failure> {
         self.at = Err(NOTHING);
+        // What was to be made durable was so by `flush`; who is told to stop does without.
+        self.opening.sync_on_close = false;
         self.chains.fill(NONE);
         for at in 0..self.places.len() {
             self.close_place(at);

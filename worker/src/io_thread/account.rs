@@ -307,6 +307,12 @@ impl Account {
         self.sealed = Some(Sealed::default());
     }
 
+    /// Whether the thread did all that there was to do.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.end == Some(ThreadEnd::Finished)
+    }
+
     /// Whether the thread came to an orderly end.
     #[must_use]
     pub fn is_complete(&self) -> bool {
@@ -376,10 +382,11 @@ impl Account {
         self.ops.iter().zip(&self.lanes).map(counts).collect()
     }
 
-    /// Of a mix only the writes' blocks are known.
+    /// Of a thread that draws from several kinds only the writes' blocks are known.
     fn bytes_touched(&self) -> Option<u64> {
-        let (_, coverage) = self.coverage.as_ref().filter(|_| self.lanes.len() == 1)?;
-        coverage.bytes_touched()
+        let did = |lane: &&Recorder| lane.ramp().ops + lane.measured().ops > 0;
+        let (_, coverage) = self.coverage.as_ref()?;
+        (self.lanes.iter().filter(did).count() <= 1).then(|| coverage.bytes_touched()).flatten()
     }
 
     fn damage_counts(&self, file_of: impl Fn(u32) -> String) -> Vec<DamageCount> {
@@ -390,7 +397,7 @@ impl Account {
         let of_writes = self.coverage.as_ref().filter(|(op, _)| *op == OpKind::Write);
         let written = |(_, coverage): &(OpKind, Coverage)| {
             // Operations that were given up in flight may or may not have taken effect.
-            if self.in_flight > 1 { coverage.unknown() } else { coverage.written() }
+            if self.in_flight > 0 { coverage.unknown() } else { coverage.written() }
         };
         let Some(written) = of_writes.map(written) else {
             return Sealed { written: Vec::new(), names: self.names };
@@ -405,7 +412,9 @@ impl Account {
         self.coverage.as_ref().map_or(0, |(_, coverage)| coverage.files())
     }
 
-    fn last_end(&self) -> u64 {
+    /// The last completion, ns after T0.
+    #[must_use]
+    pub fn last_end(&self) -> u64 {
         self.lanes.iter().map(Recorder::last_end).max().unwrap_or(0)
     }
 

@@ -108,7 +108,7 @@ impl Pacing {
     }
 
     /// Waits until an operation may be issued.
-    #[cold]
+    #[inline(never)]
     pub(super) fn turn(&mut self, clock: impl Clock, bench: Bench<'_>) -> Turn {
         let Bench { job, timeline, control } = bench;
         match self {
@@ -137,7 +137,7 @@ impl Pacing {
     }
 
     /// Whether the next operation may be issued at `now_ns` after T0; if it may, it is to be.
-    #[cold]
+    #[inline(never)]
     pub(super) fn due(&mut self, now_ns: u64, deadline_ns: Option<u64>) -> Due {
         let (at, open) = match self {
             Self::Closed => return Due::Now(None),

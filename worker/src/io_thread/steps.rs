@@ -52,8 +52,9 @@ pub(super) fn operate(
             since = clock.now();
         }
         fittings.contents.before(0, engine.buffer(), &request);
-        let ready = engine.prepare(&request);
         let (back, call) = seat.away(since, || {
+            // Not part of the operation, but it may take as long as the mount does.
+            let ready = engine.prepare(&request);
             let start = clock.now();
             if start >= deadline {
                 return None;
@@ -143,6 +144,7 @@ impl Progress {
             }
             Transfer { shorts, result } => {
                 account.uncommon(times, request, shorts, result);
+                self.completed += u64::from(result.is_ok());
                 self.errors_in_a_row = if result.is_ok() { 0 } else { self.errors_in_a_row + 1 };
                 self.bytes += result.unwrap_or(0);
                 !(result.is_err_and(Failure::is_fatal)

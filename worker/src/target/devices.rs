@@ -7,7 +7,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{Mode, OFlags, fstat, ioctl_blkpbszget, open as open_path},
+    fs::{Mode, OFlags, ioctl_blksszget, open as open_path},
     io::Errno,
 };
 
@@ -53,9 +53,7 @@ pub(super) fn inspect(targets: &Targets, path: &str, blocks: &[u64]) -> Result<(
     let file = open_path(path, flags, Mode::empty())
         .map(File::from)
         .map_err(|error| TargetError::call("open", path.to_owned(), error))?;
-    let sector = ioctl_blkpbszget(&file).map_or(512, u64::from);
-    let logical = rustix::fs::ioctl_blksszget(&file).map_or(512, u64::from);
-    let alignment = logical.min(sector);
+    let alignment = ioctl_blksszget(&file).map_or(512, u64::from);
     match blocks.iter().find(|block| **block % alignment != 0) {
         Some(block) => {
             Err(TargetError::Alignment { path: path.to_owned(), block: *block, alignment })
@@ -90,7 +88,6 @@ fn holders(path: &str) -> String {
 
 fn size(file: &File, path: &str) -> Result<u64, TargetError> {
     // The length of a device is not in its attributes; its end is.
-    let _ = fstat(file);
     rustix::fs::seek(file, rustix::fs::SeekFrom::End(0))
         .map_err(|error| TargetError::call("ask for the size of", path.to_owned(), error))
 }

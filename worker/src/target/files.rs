@@ -178,14 +178,14 @@ fn prepare(
     end: u64,
 ) -> Result<(), TargetError> {
     let shown = || dataset.shown_file(name);
+    // Of a file that several threads or nodes prepare each says the same: with its own end one could
+    // cut off what another has just added.
+    let whole = end.max(plan.file_bytes);
     if plan.options.preallocate {
-        // Of a file that several threads or nodes prepare, each extends it at most to its own end.
-        fallocate(file, FallocateFlags::empty(), 0, end.max(1))
+        fallocate(file, FallocateFlags::empty(), 0, whole.max(1))
             .map_err(|error| TargetError::call("preallocate", shown(), error))?;
     } else if plan.engine.kind == EngineKind::Mmap {
-        // A mapping makes no file longer. Of a file that several threads or nodes prepare each says
-        // the same: with its own end one could cut off what another has just added.
-        let whole = end.max(plan.file_bytes);
+        // A mapping makes no file longer.
         ftruncate(file, whole).map_err(|error| TargetError::call("extend", shown(), error))?;
     }
     Ok(())

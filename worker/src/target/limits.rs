@@ -15,10 +15,10 @@ const OWN: u64 = 64;
 
 /// Descriptors that a thread needs at least: a directory, a file, an engine's own.
 const OF_THREAD_MIN: u64 = 3;
-/// Descriptors that a thread holds at most of files that it opens itself.
-const OF_THREAD_MAX: u64 = 256;
+/// Descriptors that a thread has use for at most, of files and directories that it opens itself.
+const OF_THREAD_MAX: u64 = 300;
 
-/// Descriptors that a thread of a plan may hold of files that it opens itself.
+/// Descriptors that a thread of a plan may hold of files and directories that it opens itself.
 pub(super) fn descriptors_of_thread(plan: &WorkerPlan, host: &Host) -> u32 {
     let threads = (plan.threads.len() as u64).max(1);
     let limit = raised(Resource::Nofile).unwrap_or(u64::MAX);

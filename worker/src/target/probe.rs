@@ -34,7 +34,7 @@ fn one(dataset: &Dataset, engine: &EngineSpec) -> Result<(), TargetError> {
     match engine.kind {
         EngineKind::Sync | EngineKind::Null => Ok(()),
         EngineKind::IoUring => {
-            uring::probe().map_err(|error| refused("io_uring", error.to_string()))
+            uring::probe(engine).map_err(|error| refused("io_uring", error.to_string()))
         }
         EngineKind::Libaio => {
             libaio::probe(engine.depth).map_err(|error| refused("libaio", error.to_string()))

@@ -91,8 +91,6 @@ pub(super) struct Found {
     shape: Option<(Tree, u32)>,
     /// Sizes of the files that were written.
     sizes: Option<Vec<SizeShare>>,
-    /// The stage that left some files renamed and some not.
-    renamed_by: Option<String>,
 }
 
 impl Found {
@@ -109,34 +107,13 @@ impl Found {
         }
         if anew {
             self.shape = Some((params.tree, threads));
-            (self.sizes, self.renamed_by) = (None, None);
+            self.sizes = None;
         }
-        self.names(point)?;
         if params.writes() {
             self.sizes = Some(params.file_sizes.clone());
         }
         self.left = does.then(params, self.left);
         Ok(anew)
-    }
-
-    /// Whether the names of files are known. Some were renamed and some were not where a stage
-    /// renamed for a time or drew which.
-    fn names(&mut self, point: &PointSpec) -> Result<(), Uncovered> {
-        let params = &point.params;
-        let by_name = params.ops.iter().any(|share| !of_directories(share.op));
-        if let Some(stage) = self.renamed_by.as_ref().filter(|_| by_name) {
-            let text = format!(
-                "stage `{}` can't know the names of files: stage `{stage}` renames some and some not",
-                point.stage
-            );
-            let help =
-                "rename by size (without `duration`, not in a mix), or after all other stages";
-            return Err(Uncovered { at: 0, text, help: help.to_owned(), key: KeyId::Op });
-        }
-        if params.has(OpKind::Rename) && (params.duration_ns.is_some() || params.is_mix()) {
-            self.renamed_by = Some(point.stage.clone());
-        }
-        Ok(())
     }
 
     /// Whether it works on the tree that is there.
@@ -178,11 +155,6 @@ impl Found {
         }
         Ok(())
     }
-}
-
-/// Whether a kind works on directories alone.
-fn of_directories(op: OpKind) -> bool {
-    matches!(op, OpKind::Mkdir | OpKind::Rmdir | OpKind::Readdir)
 }
 
 /// A kind of operation that finds no names to work on.

@@ -33,6 +33,11 @@ fn what_goes_together_is_accepted() {
         format!(
             "{SIZE}[[stage]]\nop = \"write\"\n[[stage]]\nop = \"mix\"\nmix = \"read 1, write 1\"\n"
         ),
+        format!(
+            "{tree}{}duration = \"1 s\"\n{}",
+            stages(&["create", "rename"]),
+            stages(&["unlink"])
+        ),
         format!("{SIZE}verify = \"all\"\n"),
         format!("{SIZE}verify = \"no-stale\"\nduration = \"1 s\"\n"),
         format!("{SIZE}verify = \"all\"\nduration = \"1 s\"\nloop = false\n"),
@@ -355,12 +360,6 @@ const REFUSED: &[(&str, &str)] = &[
          dir_sharing = \"shared\"\n[[stage]]\nop = \"create\"\n",
         "s.toml:4: workload.layout: shared directories need one directory for all nodes, but \
          target.path has `{node}`",
-    ),
-    (
-        "[workload]\nlayout = \"tree\"\nfiles = 2\n[[stage]]\nop = \"create\"\n[[stage]]\n\
-         op = \"rename\"\nduration = \"1 s\"\n[[stage]]\nop = \"unlink\"\n",
-        "s.toml:10: stage `unlink` can't know the names of files: stage `rename` renames some and \
-         some not -> rename by size (without `duration`, not in a mix), or after all other stages",
     ),
     (
         "[workload]\nlayout = \"tree\"\nfiles = 2\nduration = \"1 s\"\nloop = false\n[[stage]]\n\

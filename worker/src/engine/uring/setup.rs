@@ -8,6 +8,7 @@ use std::{
 };
 
 use io_uring::{IoUring, Probe, opcode};
+use iofleet_shared::work::EngineSpec;
 use rustix::fs::{OFlags, fcntl_getfl};
 
 use super::super::{
@@ -44,12 +45,12 @@ const LADDER: [Flag; 6] = [
     Flag::None,
 ];
 
-/// Whether this process may use `io_uring` and the kernel has all of it that is needed.
+/// Whether this process may use `io_uring` so, and the kernel has all of it that is needed.
 ///
 /// # Errors
 /// When not, in words that say what would be right.
-pub fn probe() -> Result<(), EngineError> {
-    check_operations(&open(1, false, false)?)
+pub fn probe(engine: &EngineSpec) -> Result<(), EngineError> {
+    check_operations(&open(engine.depth, engine.sqpoll, engine.iopoll)?)
 }
 
 /// Whether the options agree with each other and with the files.

@@ -2,7 +2,7 @@
 
 use std::{fs::File, io, sync::Arc, time::Duration};
 
-use iofleet_shared::work::OpKind;
+use iofleet_shared::work::{EngineKind, EngineSpec, OpKind};
 
 use super::{
     super::{
@@ -28,14 +28,24 @@ fn file() -> Arc<File> {
     Arc::new(file)
 }
 
+fn plain() -> EngineSpec {
+    EngineSpec {
+        kind: EngineKind::IoUring,
+        depth: 1,
+        sqpoll: false,
+        iopoll: false,
+        high_priority: false,
+    }
+}
+
 #[test]
 fn a_kernel_that_has_all_of_it_is_recognised() {
-    assert_eq!(probe().map_err(|error| error.to_string()), Ok(()));
+    assert_eq!(probe(&plain()).map_err(|error| error.to_string()), Ok(()));
 }
 
 #[test]
 fn a_refusal_says_what_would_be_right() {
-    let text = |errno| denied(&[fails(SETUP, errno)], || probe().unwrap_err().to_string());
+    let text = |errno| denied(&[fails(SETUP, errno)], || probe(&plain()).unwrap_err().to_string());
     let forbidden = text(libc::EPERM);
     assert!(forbidden.contains("a seccomp filter or a security module"), "{forbidden}");
     assert!(forbidden.contains("engine = \"libaio\""), "{forbidden}");
@@ -44,10 +54,11 @@ fn a_refusal_says_what_would_be_right() {
     assert!(missing.contains("engine = \"libaio\""), "{missing}");
     let locked = text(libc::ENOMEM);
     assert!(locked.contains("RLIMIT_MEMLOCK"), "{locked}");
-    let denied_later = denied(&[fails(ENTER, libc::EPERM)], || probe().unwrap_err().to_string());
+    let denied_later =
+        denied(&[fails(ENTER, libc::EPERM)], || probe(&plain()).unwrap_err().to_string());
     assert!(denied_later.starts_with("io_uring_enter failed"), "{denied_later}");
     let probing = [Rule { call: REGISTER, second: Some(8), errno: libc::EINVAL }];
-    let old = denied(&probing, || probe().unwrap_err().to_string());
+    let old = denied(&probing, || probe(&plain()).unwrap_err().to_string());
     assert!(old.contains("no IORING_REGISTER_PROBE: it needs Linux 5.6"), "{old}");
 }
 
