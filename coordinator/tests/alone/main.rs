@@ -19,6 +19,7 @@ mod pace;
 #[path = "../fleet/support.rs"]
 #[expect(dead_code, reason = "the rest is for the other tests of fleets")]
 mod support;
+mod switched_off;
 #[path = "../fleet/tamper.rs"]
 #[expect(dead_code, reason = "the rest is for the other tests of fleets")]
 mod tamper;

@@ -12,6 +12,7 @@ mod content;
 mod damage;
 mod faults;
 mod mix;
+mod names;
 #[expect(dead_code, reason = "the rest is for the tests that run alone")]
 mod observer;
 #[expect(dead_code, reason = "the rest is for the tests that run alone")]
