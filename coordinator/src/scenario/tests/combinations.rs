@@ -123,6 +123,22 @@ fn the_page_of_workloads_has_the_table() {
 /// A file's text, and the one fault that is told of it.
 const REFUSED: &[(&str, &str)] = &[
     (
+        "[workload]\nfile_size = \"1 MiB\"\nblock = \"4 KiB\"\nengine = \"io_uring\"\niopoll = true\nfsync = \"each\"\n[[stage]]\nop = \"write\"\n",
+        "s.toml:5: workload.iopoll: `iopoll` polls for reads and writes, and fsync = \"each\" is neither -> set fsync = \"end\" or dsync = true, or leave iopoll out",
+    ),
+    (
+        "[workload]\nfile_size = \"1 MiB\"\nengine = \"null\"\nfsync = \"each\"\n[[stage]]\nop = \"write\"\n",
+        "s.toml:4: workload.fsync: fsync = \"each\" is a call, and the engine `null` makes none -> leave fsync out, or set another engine",
+    ),
+    (
+        "[target]\ndevices = [\"/dev/sdx\"]\ndestroys_data = true\n[workload]\nfile_size = \"1 MiB\"\nlayout = \"device\"\nlock = true\n[[stage]]\nop = \"write\"\n",
+        "s.toml:7: workload.lock: `lock` is of open files, and all threads of a worker share one of a device -> leave lock out, or set another layout",
+    ),
+    (
+        "[workload]\nfile_size = \"1 MiB\"\nlayout = \"shared-file\"\nengine = \"mmap\"\n[[stage]]\nop = \"write\"\n[[stage]]\nop = \"write\"\nfresh = false\ntruncate = true\n",
+        "s.toml:10: stage.truncate: `truncate` of a file that others have just mapped takes it away from them -> set fresh = true in place of truncate, or another engine",
+    ),
+    (
         "[workload]\nlayout = \"tree\"\nfiles = 2\nfile_size = \"1 MiB\"\n[[stage]]\nop = \"write\"\n\
          [[stage]]\nop = \"mix\"\nmix = \"write 1, rename 1\"\n",
         "s.toml:9: stage.mix: a thread that reads or writes a tree's files can mix that with stat, open and readdir only: other operations on names would take its files away -> set mix_by = \"thread\", or mix with stat, open or readdir",
