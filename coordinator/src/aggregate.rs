@@ -6,33 +6,35 @@
 
 use iofleet_shared::{
     ids::NodeIndex,
-    stats::{ErrorCount, Latency, PointReport, ThreadEnd, ThreadReport, Tick},
-    work::OpKind,
+    stats::{PointReport, ThreadEnd, ThreadReport, Tick},
+    work::Layout,
 };
 
 use crate::{
     events::{NodeOutcome, NodeReady, PointOutcome},
     exit::Exit,
     figures::{
-        Durability, ExactNode, FigureInput, Figures, ThreadTimes, Window, compute, headline,
-        steady, summarise,
+        Durability, ExactNode, FigureInput, Figures, Payload, ThreadTimes, compute, headline,
+        steady,
     },
     plan::PointPlan,
-    record::{
-        self, ByOp, Census, ErrorKind, Headline, Interval, IntervalPhase, Latencies, Network,
-        NodeStatus, PointNode, PointRecord, PointStatus, PointThread, Unfinished,
-    },
-    scenario::{FleetConfig, words},
+    record::{self, Census, Headline, Histogram, Network, PointRecord, PointStatus, Unfinished},
+    scenario::{FleetConfig, Params},
 };
 
-use series::{merged_intervals, merged_ticks, phase_of};
+use kinds::{PointTimes, Times};
+use series::{all_kinds, merged};
 
-pub use campaign::{campaign, node, repetitions, rfc3339};
+pub use campaign::{campaign, load_curves, node, repetitions, rfc3339};
 
 mod campaign;
+mod checks;
+mod cpu;
 #[cfg(test)]
 mod fixture;
+mod kinds;
 mod marks;
+mod parts;
 mod series;
 mod sums;
 #[cfg(test)]
@@ -54,42 +56,51 @@ struct Point<'a> {
     headline: Option<Headline>,
 }
 
-/// The record of a point that took place, or was to, and its latencies as the store keeps them.
+/// The record of a point that took place, or was to, and its histograms as the store keeps them.
 #[must_use]
 pub fn assemble(
     plan: &PointPlan,
     fleet: &FleetConfig,
     nodes: &[NodeReady],
     outcome: &PointOutcome,
-) -> (PointRecord, Latency) {
+) -> (PointRecord, Vec<Histogram>) {
     let nodes_of_point = outcome.nodes.iter();
     let reports: Vec<Report<'_>> =
         nodes_of_point.filter_map(|(index, node)| Some((*index, node, report_of(node)?))).collect();
-    let ticks = merged_ticks(&reports);
+    let node_ticks: Vec<_> = reports.iter().map(|(_, node, _)| all_kinds(&node.ticks)).collect();
+    let ticks = merged(node_ticks.iter().map(|ticks| &**ticks));
     let times: Vec<ThreadTimes> =
         reports.iter().flat_map(|(_, _, report)| report.threads.iter().map(times_of)).collect();
     let params = &plan.spec.params;
-    let exact: Vec<_> = reports
-        .iter()
-        .filter_map(|(_, node, report)| {
-            Some(ExactNode { ticks: &node.ticks, first_end: report.first_end? })
+    let exact = reports.iter().zip(&node_ticks);
+    let exact: Vec<_> = exact
+        .filter_map(|((_, _, report), ticks)| {
+            Some(ExactNode { ticks, first_end: report.first_end? })
         })
         .collect();
-    let ramp_ns = params.ramp_ns;
-    let input = FigureInput { threads: &times, ticks: &ticks, exact: &exact, ramp_ns };
+    let input = FigureInput {
+        threads: &times,
+        ticks: &ticks,
+        exact: &exact,
+        ramp_ns: params.ramp_ns,
+        depth: params.engine.depth,
+        offered_until_ns: params.is_open().then(|| deadline_ns(plan).unwrap_or(i64::MAX)),
+    };
     let figures = compute(&input);
-    let durability = Durability::of(params.op, params.direct, params.fsync);
+    let durability = durability(params);
     let headline = headline(&figures, durability);
     let steady = steady_of(plan, &figures, &input);
     let point = Point { plan, nodes, outcome, reports, ticks, figures, headline };
-    let latency = latency_of(plan, outcome);
-    let mut record = point.record(&latency);
-    record.network = network(fleet, plan, figures.bandwidth.common);
+    let by_op = PointTimes::of(plan, outcome);
+    let all = by_op.all();
+    let mut record = point.record(&by_op, &all);
+    let common = figures.bandwidth.common.filter(|_| params.moves_data());
+    record.network = network(fleet, plan, common);
     record.steady = steady;
     let flaws = sums::flaws(&point, &record);
     record.marks = marks::of(&point, &record, durability, flaws.as_deref());
     (record.status, record.why) = point.status(flaws.as_deref());
-    (record, latency)
+    (record, by_op.histograms(all))
 }
 
 /// The record of a point that was not begun.
@@ -116,30 +127,19 @@ pub fn skipped(plan: &PointPlan, why: &str) -> PointRecord {
         status: PointStatus::Skipped,
         why: Some(why.to_owned()),
         t0: None,
-        ..point.record(&Latency::default())
+        ..point.record(&PointTimes::default(), &Times::default())
     }
 }
 
 /// What a point adds to the exit code of its campaign.
 #[must_use]
 pub fn exit_of(point: &PointRecord) -> Exit {
-    match point.status {
+    let of_status = match point.status {
         PointStatus::Ok if point.errors > 0 || !point.error_kinds.is_empty() => Exit::IoErrors,
         PointStatus::Ok => Exit::Done,
         PointStatus::Partial | PointStatus::Failed | PointStatus::Skipped => Exit::Partial,
-    }
-}
-
-/// The latencies of a point, merged over nodes and measured intervals.
-fn latency_of(plan: &PointPlan, outcome: &PointOutcome) -> Latency {
-    let mut merged = Latency::default();
-    let reported = outcome.nodes.values().filter(|node| report_of(node).is_some());
-    for interval in reported.flat_map(|node| &node.intervals) {
-        if phase_of(plan, interval.k) != IntervalPhase::Ramp {
-            merged.merge(&interval.latency);
-        }
-    }
-    merged
+    };
+    if point.damaged_units() > 0 { of_status.worse(Exit::Damaged) } else { of_status }
 }
 
 impl<'a> Point<'a> {
@@ -147,35 +147,32 @@ impl<'a> Point<'a> {
         self.reports.iter().flat_map(|(_, _, report)| &report.threads)
     }
 
-    fn record(&self, latency: &Latency) -> PointRecord {
+    fn record(&self, by_op: &PointTimes, all: &Times) -> PointRecord {
         let spec = &self.plan.spec;
         let threads = || self.threads();
         let sum = |part: fn(&ThreadReport) -> u64| threads().map(part).sum::<u64>();
-        let (bytes, ops, errors) = (sum(|t| t.bytes), sum(|t| t.ops), sum(|t| t.errors));
-        let op = words::op(spec.params.op).to_owned();
-        let latency_ns = Latencies { service: summarise(latency), response: None };
         let begun = !self.outcome.nodes.is_empty() || self.outcome.failed.is_some();
         PointRecord {
             index: spec.index,
             stage: spec.stage.clone(),
-            op: op.clone(),
+            op: spec.params.op_word().to_owned(),
             repeat: spec.repeat,
             status: PointStatus::Ok,
             why: None,
             marks: Vec::new(),
-            params: params(self.plan),
+            params: parts::params(self.plan),
             t0: begun.then(|| rfc3339(self.outcome.t0_wall)),
             interval_ns: spec.params.interval_ns,
             census: self.census(),
-            bytes,
-            ops,
-            errors,
-            ramp_bytes: sum(|t| t.ramp_bytes),
-            bytes_touched: sum(|t| t.bytes_touched),
+            bytes: sum(ThreadReport::bytes),
+            ops: sum(ThreadReport::ops),
+            errors: sum(ThreadReport::errors),
+            ramp_bytes: sum(ThreadReport::ramp_bytes),
+            bytes_touched: threads().map(|t| t.bytes_touched).sum(),
             passes: mean(threads().map(|t| to_f64(t.passes_milli) / 1000.0)),
             short_transfers: sum(|t| t.short_transfers),
             unfinished: Unfinished {
-                count: threads().filter(|t| t.unfinished_ns.is_some()).count() as u64,
+                count: sum(|t| u64::from(t.unfinished)),
                 oldest_ns: threads().filter_map(|t| t.unfinished_ns).max(),
             },
             headline: self.headline,
@@ -189,9 +186,13 @@ impl<'a> Point<'a> {
                 .iter()
                 .filter_map(|(_, n, _)| n.residual_ns.map(i64::unsigned_abs))
                 .max(),
-            busy_share: self.figures.busy_share,
-            by_op: vec![ByOp { op, bytes, ops, errors, latency_ns: latency_ns.clone() }],
-            latency_ns,
+            busy_share: self.busy_share(),
+            cpu: cpu::cpu(self.threads()),
+            latency_ns: all.summary(),
+            by_op: self.by_op(by_op),
+            offered: self.offered(),
+            files: self.files(),
+            verification: self.verification(),
             open_s: seconds(threads().map(|t| t.open_ns).max()),
             fsync_s: seconds(threads().filter_map(|t| t.fsync_ns).max()),
             syncfs_s: seconds(self.reports.iter().filter_map(|(_, _, r)| r.syncfs_ns).max()),
@@ -203,6 +204,14 @@ impl<'a> Point<'a> {
             error_kinds: self.error_kinds(),
             intervals: self.intervals(),
         }
+    }
+
+    /// Threads that pause are not in service, nor are those that open and close the files of a tree
+    /// between operations on data, and that is no doubt.
+    fn busy_share(&self) -> Option<f64> {
+        let params = &self.plan.spec.params;
+        let opens_files = params.layout == Layout::Tree && params.moves_data();
+        self.figures.busy_share.filter(|_| params.think_ns() == 0 && !opens_files)
     }
 
     fn name(&self, index: NodeIndex) -> String {
@@ -228,106 +237,6 @@ impl<'a> Point<'a> {
             ops: window.payload.ops,
             overlap: self.figures.overlap.unwrap_or(0.0),
         })
-    }
-
-    fn point_nodes(&self) -> Vec<PointNode> {
-        let nodes = self.outcome.nodes.iter();
-        nodes
-            .map(|(index, node)| match report_of(node) {
-                Some(report) => self.reported(*index, node, report),
-                None => self.lost(*index, node),
-            })
-            .collect()
-    }
-
-    fn reported(&self, index: NodeIndex, node: &NodeOutcome, report: &PointReport) -> PointNode {
-        let stuck = report.threads.iter().any(|thread| thread.end == ThreadEnd::Stuck);
-        let part = |window: Window| window.of(&node.ticks).0.per(window.length_ns()).bytes;
-        PointNode {
-            node: self.name(index),
-            status: if stuck { NodeStatus::Stuck } else { NodeStatus::Ok },
-            bytes: report.threads.iter().map(|thread| thread.bytes).sum(),
-            ops: report.threads.iter().map(|thread| thread.ops).sum(),
-            errors: report.threads.iter().map(|thread| thread.errors).sum(),
-            bandwidth: self.figures.window.map(part),
-            cpu_share: report.cpu_share,
-        }
-    }
-
-    fn lost(&self, index: NodeIndex, node: &NodeOutcome) -> PointNode {
-        let measured =
-            || node.intervals.iter().filter(|i| phase_of(self.plan, i.k) != IntervalPhase::Ramp);
-        PointNode {
-            node: self.name(index),
-            status: NodeStatus::Lost,
-            bytes: measured().map(|interval| interval.bytes).sum(),
-            ops: measured().map(|interval| interval.ops).sum(),
-            errors: measured().map(|interval| interval.errors).sum(),
-            bandwidth: None,
-            cpu_share: None,
-        }
-    }
-
-    fn point_threads(&self) -> Vec<PointThread> {
-        let mut threads: Vec<PointThread> = self
-            .reports
-            .iter()
-            .flat_map(|(index, _, report)| report.threads.iter().map(|t| (*index, t)))
-            .map(|(index, thread)| PointThread {
-                thread: thread.thread,
-                node: self.name(index),
-                end: end_word(thread.end).to_owned(),
-                bytes: thread.bytes,
-                ops: thread.ops,
-                errors: thread.errors,
-                begin_s: thread.begin_ns.map(signed_seconds),
-                end_s: thread.ended_ns.map(signed_seconds),
-            })
-            .collect();
-        threads.sort_by_key(|thread| thread.thread);
-        threads
-    }
-
-    fn error_kinds(&self) -> Vec<ErrorKind> {
-        let kinds = self.reports.iter();
-        kinds
-            .flat_map(|(index, _, report)| report.errors.iter().map(|error| (*index, error)))
-            .map(|(index, error)| {
-                let ErrorCount { op, call, errno, count, file, offset, sum_ns: _, max_ns } = error;
-                ErrorKind {
-                    node: self.name(index),
-                    op: words::op(*op).to_owned(),
-                    call: call.clone(),
-                    errno: *errno,
-                    text: error_text(*errno),
-                    count: *count,
-                    file: file.clone(),
-                    offset: *offset,
-                    max_ns: *max_ns,
-                }
-            })
-            .collect()
-    }
-
-    fn intervals(&self) -> Vec<Interval> {
-        let length = self.plan.spec.params.interval_ns;
-        let last_end = u64::try_from(self.figures.last_end_ns.unwrap_or(0)).unwrap_or(0);
-        let merged = merged_intervals(&self.reports).into_iter();
-        let fleet = merged.map(|interval| {
-            let start = u64::from(interval.k) * length;
-            let ended = last_end.saturating_sub(start).min(length);
-            Interval {
-                k: interval.k,
-                start_s: in_seconds(start),
-                seconds: in_seconds(if ended == 0 { length } else { ended }),
-                phase: phase_of(self.plan, interval.k),
-                bytes: interval.bytes,
-                ops: interval.ops,
-                errors: interval.errors,
-                latency_ns: summarise(&interval.latency),
-            }
-        });
-        fleet.collect()
     }
 
     /// Nodes without a report, and why.
@@ -400,16 +309,32 @@ fn steady_of(
         }
         None => (first, last),
     };
-    steady(&figures.spread(input), begin, end)
+    let of: fn(Payload) -> f64 =
+        if params.moves_data() { |payload| payload.bytes } else { |payload| payload.ops };
+    steady(&figures.spread(input), begin, end, of)
+}
+
+/// End of the measured phase of a point by time, ns after T0.
+fn deadline_ns(plan: &PointPlan) -> Option<i64> {
+    let params = &plan.spec.params;
+    let deadline = params.ramp_ns.saturating_add(params.duration_ns?);
+    Some(i64::try_from(deadline).unwrap_or(i64::MAX))
+}
+
+/// Direct and synchronous writes have left the page cache when they return.
+fn durability(params: &Params) -> Durability {
+    let buffered = !params.options.direct && !params.options.dsync;
+    Durability::of(params.writes(), buffered, params.fsync)
 }
 
 fn times_of(thread: &ThreadReport) -> ThreadTimes {
     ThreadTimes {
-        bytes: thread.bytes,
-        ops: thread.ops,
+        bytes: thread.bytes(),
+        ops: thread.ops(),
         first_issue_ns: thread.first_issue_ns,
         begin_ns: thread.begin_ns,
         ended_ns: thread.ended_ns,
+        busy_begin_ns: thread.busy_begin_ns,
         busy_end_ns: thread.busy_end_ns,
         // Plans have no thread without blocks.
         has_work: true,
@@ -429,47 +354,6 @@ fn network(fleet: &FleetConfig, plan: &PointPlan, common: Option<f64>) -> Networ
         payload_share: least.zip(common).map(|((limit, _), common)| common / limit),
         ..Network::default()
     }
-}
-
-fn params(plan: &PointPlan) -> record::Params {
-    let params = &plan.spec.params;
-    let writes = params.op == OpKind::Write;
-    let swept = plan.spec.swept.iter();
-    record::Params {
-        threads: plan.threads,
-        nodes: u32::try_from(plan.active.len()).unwrap_or(u32::MAX),
-        layout: words::layout(params.layout).to_owned(),
-        file_bytes: params.file_bytes,
-        block_bytes: params.block_bytes,
-        pattern: words::pattern(params.pattern).to_owned(),
-        duration_ns: params.duration_ns,
-        ramp_ns: params.ramp_ns,
-        direct: params.direct,
-        engine: words::engine(params.engine).to_owned(),
-        fsync: writes.then(|| words::fsync(params.fsync).to_owned()),
-        fresh: writes.then_some(params.fresh),
-        seed: params.seed,
-        swept: swept
-            .map(|(key, value)| record::Swept { key: key.clone(), value: value.clone() })
-            .collect(),
-    }
-}
-
-fn end_word(end: ThreadEnd) -> &'static str {
-    match end {
-        ThreadEnd::Finished => "finished",
-        ThreadEnd::Deadline => "deadline",
-        ThreadEnd::Stopped => "stopped",
-        ThreadEnd::Errors => "errors",
-        ThreadEnd::Stuck => "stuck",
-    }
-}
-
-fn error_text(errno: i32) -> String {
-    if errno == 0 {
-        return "fewer bytes than were written there".to_owned();
-    }
-    std::io::Error::from_raw_os_error(errno).to_string()
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {

@@ -11,6 +11,7 @@ use iofleet_shared::log;
 
 use crate::{exit::Exit, store::Store};
 
+pub mod calibrate;
 pub mod keys;
 pub mod list;
 pub mod plan;
@@ -24,6 +25,7 @@ Examples:
   iofleet run --local 4 --path /mnt/nfs/test --threads 1,4,16 --duration '5 s'
   iofleet plan scenarios/ramp.toml                       what would run, in words and numbers
   iofleet run scenarios/ramp.toml --workers 'client[01-04]' --json result.json
+  iofleet calibrate --local 1                            what the generator itself can do here
   iofleet show last                                      the table again
 
 Exit codes: 0 done, 1 a fault of iofleet or a local file, 2 usage, 3 scenario not valid, 4 fleet not
@@ -44,6 +46,9 @@ struct Cli {
 enum Command {
     /// Run every point of a scenario (without one: a quick ramp), print a row as each ends, store it.
     Run(Box<run::RunArgs>),
+    /// Measure the generator itself: what each engine and thread count can reach on each node, and
+    /// what one operation costs. Stored as a campaign named `calibration`.
+    Calibrate(Box<calibrate::CalibrateArgs>),
     /// Say in words and numbers what would run. Asks no worker.
     Plan(Box<plan::PlanArgs>),
     /// Campaigns in the results store.
@@ -148,6 +153,10 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Run(args) => {
             drop(out);
             run::run(*args)
+        }
+        Command::Calibrate(args) => {
+            drop(out);
+            calibrate::run(*args)
         }
         Command::Plan(args) => plan::run(&args, &mut out),
         Command::List(args) => list::run(&args, &mut out),

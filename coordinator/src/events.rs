@@ -9,6 +9,7 @@ use iofleet_shared::{
     ids::NodeIndex,
     stats::{NodeInterval, PointReport, Tick},
     wire::Removal,
+    work::OpKind,
 };
 
 use crate::exit::Exit;
@@ -29,10 +30,10 @@ pub struct NodeReady {
 /// How one node came out of one point.
 #[derive(Debug, Clone)]
 pub struct NodeOutcome {
-    /// Final intervals that were delivered, in order of k.
+    /// Final intervals that were delivered, those of each kind of operation in order of k.
     pub intervals: Vec<NodeInterval>,
-    /// Spread series, delivered with the report.
-    pub ticks: Vec<Tick>,
+    /// Spread series by kind of operation, delivered with the report.
+    pub ticks: BTreeMap<OpKind, Vec<Tick>>,
     /// Its last word; none when it was lost.
     pub report: Option<PointReport>,
     /// Why there is no report.

@@ -4,28 +4,30 @@ use std::process::ExitCode;
 
 /// How a command ended. Of several at once, [`Exit::worse`] tells which one is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
 pub enum Exit {
     /// Done.
-    Done = 0,
+    Done,
     /// A fault of ours or of a local file (store, JSON, keys).
-    Fault = 1,
+    Fault,
     /// Wrong usage of the command line.
-    Usage = 2,
+    Usage,
     /// The scenario is not valid.
-    Scenario = 3,
+    Scenario,
     /// The fleet is not ready.
-    Fleet = 4,
+    Fleet,
     /// A point is partial, failed or skipped (a full target included).
-    Partial = 5,
+    Partial,
     /// I/O errors although all points are complete.
-    IoErrors = 6,
+    IoErrors,
+    /// What was read is not what had been written.
+    Damaged,
     /// Interrupted.
-    Interrupted = 7,
+    Interrupted,
 }
 
 impl Exit {
-    /// The one of two that is shown: the first of interrupted (7), 1, 4, 3, 2, 5, 6, 0.
+    /// The one of two that is shown: the first of interrupted (7), damaged (6), 1, 4, 3, 2, 5,
+    /// I/O errors (6), 0.
     #[must_use]
     pub fn worse(self, other: Self) -> Self {
         if self.rank() >= other.rank() { self } else { other }
@@ -40,6 +42,22 @@ impl Exit {
             Self::Scenario => 4,
             Self::Fleet => 5,
             Self::Fault => 6,
+            Self::Damaged => 7,
+            Self::Interrupted => 8,
+        }
+    }
+
+    /// The number that the shell sees.
+    #[must_use]
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Fault => 1,
+            Self::Usage => 2,
+            Self::Scenario => 3,
+            Self::Fleet => 4,
+            Self::Partial => 5,
+            Self::IoErrors | Self::Damaged => 6,
             Self::Interrupted => 7,
         }
     }
@@ -47,7 +65,7 @@ impl Exit {
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
-        Self::from(exit as u8)
+        Self::from(exit.code())
     }
 }
 
@@ -63,5 +81,8 @@ mod tests {
         assert_eq!(Exit::Done.worse(Exit::Done), Exit::Done);
         assert_eq!(Exit::Fault.worse(Exit::Partial), Exit::Fault);
         assert_eq!(Exit::Fault.worse(Exit::Interrupted), Exit::Interrupted);
+        assert_eq!(Exit::Damaged.worse(Exit::Interrupted), Exit::Interrupted);
+        assert_eq!(Exit::Partial.worse(Exit::Damaged), Exit::Damaged);
+        assert_eq!((Exit::Damaged.code(), Exit::IoErrors.code()), (6, 6));
     }
 }

@@ -16,16 +16,20 @@
 use iofleet_shared::{
     limits::{TICK_NS, WINDOW_TICKS_MIN},
     stats::{FirstEnd, Tick},
-    work::{Fsync, OpKind},
+    work::Fsync,
 };
 use serde::{Deserialize, Serialize};
 
+pub use kinds::Rates;
 pub use latency::{LatencySummary, percentile_ns, summarise};
+pub use ort::{LoadPoint, ort};
 pub use repetition::{Repetition, repetition};
 pub use spread::{Payload, Spread};
 pub use steady::{Steady, steady};
 
+mod kinds;
 mod latency;
+mod ort;
 mod repetition;
 #[cfg(test)]
 pub(crate) mod script;
@@ -40,6 +44,8 @@ pub const THREAD_SUM_MAX: f64 = 1.01;
 pub const BUSY_SHARE_MIN: f64 = 0.95;
 /// Busy share above which the account itself is wrong.
 pub const BUSY_SHARE_MAX: f64 = 1.005;
+/// Achieved over offered rate below which a point is overloaded.
+pub const ACHIEVED_MIN: f64 = 0.95;
 /// Start skew over the window's length above which the point is marked.
 pub const SKEW_SHARE_MAX: f64 = 0.01;
 /// Clock uncertainty over the window's length above which the point is marked.
@@ -58,6 +64,8 @@ pub struct ThreadTimes {
     pub begin_ns: Option<i64>,
     /// Its last completion, or the return of its fsync.
     pub ended_ns: Option<i64>,
+    /// The issue that first filled its queue.
+    pub busy_begin_ns: Option<i64>,
     /// Completion after which it could not keep its queue full.
     pub busy_end_ns: Option<i64>,
     /// Whether it had anything to do. A thread without work is in no figure.
@@ -75,6 +83,11 @@ pub struct FigureInput<'a> {
     pub exact: &'a [ExactNode<'a>],
     /// Length of the warm-up.
     pub ramp_ns: u64,
+    /// Operations that a thread has in flight at most.
+    pub depth: u32,
+    /// Under an offered load: the instant after T0 up to which it is offered, [`i64::MAX`] without
+    /// a deadline. None: each thread issues the next operation as soon as it has room for it.
+    pub offered_until_ns: Option<i64>,
 }
 
 /// A node that says what it had moved when its first thread ended.
@@ -136,7 +149,8 @@ impl Five {
     }
 }
 
-/// The time in which every thread with work was busy, snapped inwards to ticks.
+/// The time in which every thread with work was busy (under an offered load: in which it was
+/// offered), snapped inwards to ticks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Window {
     /// First tick inside.
@@ -180,7 +194,7 @@ pub struct Figures {
     /// Length of the window before it is snapped over (last end − first begin); 0 where the threads
     /// were never all busy. None where a thread with work completed nothing.
     pub overlap: Option<f64>,
-    /// Service time in the window over (threads with work × window): Little's law at depth 1.
+    /// Service time in the window over (threads with work × depth × window): Little's law.
     pub busy_share: Option<f64>,
     /// Latest less earliest first issue.
     pub start_skew_ns: Option<u64>,
@@ -208,10 +222,14 @@ impl Figures {
     /// last end. In ns.
     #[must_use]
     pub fn reference_ns(&self) -> Option<u64> {
-        self.window.map(|window| window.length_ns()).or_else(|| {
-            let (begin, end) = self.first_begin_ns.zip(self.last_end_ns)?;
-            Some(elapsed(begin, end))
-        })
+        self.window.map(|window| window.length_ns()).or_else(|| self.span_ns())
+    }
+
+    /// From first begin to last end in ns.
+    #[must_use]
+    pub fn span_ns(&self) -> Option<u64> {
+        let (begin, end) = self.first_begin_ns.zip(self.last_end_ns)?;
+        Some(elapsed(begin, end))
     }
 
     /// The spread series that these figures were computed from, with its active range.
@@ -225,8 +243,8 @@ impl Figures {
 /// What durability a point's bytes had when its threads ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// Reads, direct writes, and buffered writes with `fsync = "each"`: an operation is done when it
-    /// returns.
+    /// Points that write no bytes, direct or synchronous writes, and buffered writes with
+    /// `fsync = "each"`: an operation is done when it returns.
     Each,
     /// Buffered writes, one fsync at the end: the window holds the page cache's speed.
     AtEnd,
@@ -235,13 +253,14 @@ pub enum Durability {
 }
 
 impl Durability {
-    /// Of a workload.
+    /// Of a workload: `writes` says whether any of its operations writes bytes, `buffered` whether
+    /// those return before storage has them.
     #[must_use]
-    pub fn of(op: OpKind, direct: bool, fsync: Fsync) -> Self {
-        match (op, direct, fsync) {
-            (OpKind::Read, _, _) | (OpKind::Write, true, _) | (_, _, Fsync::Each) => Self::Each,
-            (OpKind::Write, false, Fsync::End) => Self::AtEnd,
-            (OpKind::Write, false, Fsync::None) => Self::Never,
+    pub fn of(writes: bool, buffered: bool, fsync: Fsync) -> Self {
+        match (writes && buffered, fsync) {
+            (false, _) | (true, Fsync::Each) => Self::Each,
+            (true, Fsync::End) => Self::AtEnd,
+            (true, Fsync::None) => Self::Never,
         }
     }
 }
@@ -284,7 +303,11 @@ pub fn compute(input: &FigureInput<'_>) -> Figures {
     let span = total.per(elapsed(first_begin, last_end));
     let last_done = total.per(slowest);
     let first_done = first_done(input, &figures, first_begin.max(ramp));
-    let shared = shared_window(input, ramp, first_begin, last_end);
+    let busy = match input.offered_until_ns {
+        None => busy_together(input.threads, ramp),
+        Some(until) => offered_time(input.threads, ramp, until),
+    };
+    let shared = busy.map(|busy| Shared::new(busy, elapsed(first_begin, last_end)));
     figures.overlap = shared.map(|shared| shared.overlap);
     figures.window = shared.and_then(|shared| shared.snapped(input.ticks));
     figures.busy_share = figures.window.map(|window| busy_share(input, &window));
@@ -326,8 +349,18 @@ impl Own {
     }
 
     fn payload(&self) -> Payload {
-        Payload { bytes: self.bytes as f64, ops: self.ops as f64 }
+        Payload::of_counts(self.bytes, self.ops)
     }
+}
+
+/// The time that all threads share.
+#[derive(Debug, Clone, Copy)]
+struct Busy {
+    /// All have begun: what the overlap counts from.
+    at_work_ns: i64,
+    /// All are busy: what the window begins with.
+    begin_ns: i64,
+    end_ns: i64,
 }
 
 /// The window before it is snapped.
@@ -339,6 +372,12 @@ struct Shared {
 }
 
 impl Shared {
+    fn new(busy: Busy, span_ns: u64) -> Self {
+        let Busy { at_work_ns, begin_ns, end_ns } = busy;
+        let length = u64::try_from(end_ns.saturating_sub(at_work_ns)).unwrap_or(0);
+        Self { begin_ns, end_ns, overlap: (length as f64 / span_ns as f64).min(1.0) }
+    }
+
     /// The whole ticks inside, where there are enough of them.
     fn snapped(&self, ticks: &[Tick]) -> Option<Window> {
         let begin = u64::try_from(self.begin_ns).unwrap_or(0);
@@ -353,24 +392,30 @@ impl Shared {
     }
 }
 
-/// From the latest begin to the earliest busy-end of all threads with work. None where one of them
-/// completed nothing.
-fn shared_window(
-    input: &FigureInput<'_>,
-    ramp_ns: i64,
-    first_begin_ns: i64,
-    last_end_ns: i64,
-) -> Option<Shared> {
-    let mut window: Option<(i64, i64)> = None;
-    for thread in input.threads.iter().filter(|thread| thread.has_work) {
-        let begin = thread.first_issue_ns?.max(ramp_ns);
-        let end = thread.busy_end_ns?;
-        window = Some(window.map_or((begin, end), |(b, e)| (b.max(begin), e.min(end))));
+/// From the latest busy-begin to the earliest busy-end of all threads with work, not before the end
+/// of the warm-up. None where one of them never filled its queue or completed nothing.
+fn busy_together(threads: &[ThreadTimes], ramp_ns: i64) -> Option<Busy> {
+    let mut all: Option<Busy> = None;
+    for thread in threads.iter().filter(|thread| thread.has_work) {
+        let begin_ns = thread.busy_begin_ns?.max(ramp_ns);
+        let at_work_ns = thread.begin_ns.unwrap_or(begin_ns).max(ramp_ns).min(begin_ns);
+        let own = Busy { at_work_ns, begin_ns, end_ns: thread.busy_end_ns? };
+        all = Some(all.map_or(own, |all| Busy {
+            at_work_ns: all.at_work_ns.max(own.at_work_ns),
+            begin_ns: all.begin_ns.max(own.begin_ns),
+            end_ns: all.end_ns.min(own.end_ns),
+        }));
     }
-    let (begin_ns, end_ns) = window?;
-    let length = u64::try_from(end_ns.saturating_sub(begin_ns)).unwrap_or(0);
-    let overlap = length as f64 / elapsed(first_begin_ns, last_end_ns) as f64;
-    Some(Shared { begin_ns, end_ns, overlap })
+    all
+}
+
+/// The time in which operations were offered and taken: threads that wait for an arrival are as they
+/// should be, so it runs from the fleet's first issue to its last completion or the deadline.
+fn offered_time(threads: &[ThreadTimes], ramp_ns: i64, until_ns: i64) -> Option<Busy> {
+    let begin = threads.iter().filter_map(|thread| thread.first_issue_ns).min()?;
+    let end = threads.iter().filter_map(|thread| thread.busy_end_ns).max()?;
+    let begin_ns = begin.max(ramp_ns);
+    Some(Busy { at_work_ns: begin_ns, begin_ns, end_ns: end.min(until_ns) })
 }
 
 /// Ticks are too coarse for a point that is over within a few of them, so where a node counted
@@ -393,8 +438,9 @@ fn first_done(input: &FigureInput<'_>, figures: &Figures, first_begin_ns: i64) -
 
 fn busy_share(input: &FigureInput<'_>, window: &Window) -> f64 {
     let threads = input.threads.iter().filter(|thread| thread.has_work).count();
+    let slots = threads.max(1) as f64 * f64::from(input.depth.max(1));
     let (_, busy_ns) = window.of(input.ticks);
-    busy_ns as f64 / (threads.max(1) as f64 * window.length_ns() as f64)
+    busy_ns as f64 / (slots * window.length_ns() as f64)
 }
 
 fn window_sums(ticks: &[Tick], first_tick: u64, count: u64) -> (Payload, u128) {

@@ -61,6 +61,7 @@ impl LocalFleet {
             let name = format!("local{number}");
             let config = DaemonConfig {
                 roots: vec![root.clone()],
+                devices: Vec::new(),
                 allow_local: true,
                 identity: keys.identity(Role::Worker)?,
             };

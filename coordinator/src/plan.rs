@@ -5,23 +5,33 @@
 //! plans, byte for byte.
 //!
 //! Files of a dataset: `t00000` and so on, one a thread; `shared-0`, and for each fresh write of a
-//! shared file the next number, while thread 0's node removes the ones before.
+//! shared file the next number, while thread 0's node removes the ones before; trees `tree-0` and
+//! so on in the same way.
 
-use std::collections::BTreeSet;
-
-use iofleet_shared::{
-    ids::{NodeIndex, PointId},
-    limits::{FRAME_BYTES_MAX, NODES_MAX, THREADS_MAX},
-    work::{Amount, DatasetDir, Extent, Layout, OpKind, TargetSpec, ThreadPlan, WorkerPlan},
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
 };
 
-use crate::scenario::{PointSpec, Scenario, Threads, coverage};
+use iofleet_shared::{
+    ids::NodeIndex,
+    limits::{NODES_MAX, THREADS_MAX},
+    work::{DatasetDir, EngineSpec, Placement, TargetSpec},
+};
+
+use crate::scenario::{
+    MixBy, PointSpec, Scenario, Threads,
+    coverage::{self, Class, Trees},
+};
 
 pub use manifest::Manifest;
 
+mod deal;
+mod load;
 mod manifest;
 mod space;
 mod split;
+mod worker;
 
 /// All points of a campaign over a fleet of a given size.
 #[derive(Debug, Clone)]
@@ -34,6 +44,11 @@ pub struct Plan {
     pub space_bytes: u64,
     /// Most files at one time.
     pub files: u64,
+    /// Listed files that any point uses.
+    listed: Arc<[String]>,
+    /// Devices that any point uses.
+    devices: Arc<[String]>,
+    destroys_data: bool,
 }
 
 /// One point over a fleet of a given size.
@@ -45,14 +60,31 @@ pub struct PointPlan {
     pub threads: u32,
     /// Nodes that have work: the first of the host list.
     pub active: Vec<NodeIndex>,
-    /// Payload; none for points by time.
+    /// Payload; none for points by time, and where a mix leaves it open.
     pub bytes: Option<u64>,
-    /// Operations; none for points by time.
+    /// Operations; none for points by time, and where a mix leaves it open.
     pub ops: Option<u64>,
     /// Bytes of different blocks that the point may touch.
     pub working_set_bytes: u64,
+    /// What depends on the points before it.
+    pub numbers: Numbers,
+}
+
+/// What of a point depends on the points before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Numbers {
     /// Which of the shared files it uses: how many fresh ones were planned before.
     pub shared_file: u32,
+    /// Which of the trees it works on.
+    pub tree: u32,
+    /// It begins that tree.
+    pub begins_tree: bool,
+    /// All names of that tree were made by size, as far as is planned.
+    pub tree_is_whole: bool,
+    /// How many points of the pass have written to files of this kind, itself counted.
+    pub generation: u32,
+    /// The directory is another one on each node.
+    pub node_directories: bool,
 }
 
 /// A scenario that does not fit the fleet.
@@ -89,6 +121,30 @@ pub enum PlanError {
         /// In the file.
         blocks: u64,
     },
+    /// Fewer threads than kinds of a mix that is dealt to threads.
+    #[error(
+        "stage `{stage}`: {kinds} kinds of operation need as many threads, but there are {threads}: \
+         use more, or set mix_by = \"operation\""
+    )]
+    TooFewThreads {
+        /// Name of the stage.
+        stage: String,
+        /// Of the mix.
+        kinds: usize,
+        /// Of the fleet.
+        threads: u32,
+    },
+    /// A rate of which a node would have nothing.
+    #[error(
+        "stage `{stage}`: its rate is less than an operation in 1000 s on each of {nodes} nodes, or \
+         more than can be counted"
+    )]
+    Rate {
+        /// Name of the stage.
+        stage: String,
+        /// That have threads.
+        nodes: usize,
+    },
     /// A stage that finds less than it needs.
     #[error("{text}: {help}")]
     Uncovered {
@@ -119,14 +175,13 @@ impl Plan {
         if nodes > NODES_MAX {
             return Err(PlanError::TooManyNodes(nodes));
         }
+        let node_directories =
+            scenario.target.path.as_ref().is_some_and(|path| path.contains("{node}"));
+        let numbers = Numbers { node_directories, ..Numbers::default() };
+        let mut counts = Counts { numbers, ..Counts::default() };
         let mut points = Vec::with_capacity(scenario.points.len());
-        let mut fresh_shared = 0_u32;
         for spec in &scenario.points {
-            let params = &spec.params;
-            if params.layout == Layout::SharedFile && params.op == OpKind::Write && params.fresh {
-                fresh_shared += 1;
-            }
-            points.push(PointPlan::new(spec, nodes, fresh_shared.saturating_sub(1))?);
+            points.push(PointPlan::new(spec, nodes, counts.step(spec))?);
         }
         for pass in scenario.points.chunk_by(|a, b| a.group == b.group) {
             let pass: Vec<&PointSpec> = pass.iter().collect();
@@ -137,35 +192,94 @@ impl Plan {
             })?;
         }
         let (space_bytes, files) = space::greatest(&points)?;
-        Ok(Self { nodes, points, space_bytes, files })
+        let target = &scenario.target;
+        let (listed, devices) = (Arc::clone(&target.files), Arc::clone(&target.devices));
+        let destroys_data = target.destroys_data;
+        Ok(Self { nodes, points, space_bytes, files, listed, devices, destroys_data })
     }
 
     /// What a worker must know of the target beforehand: the greatest over all points.
     #[must_use]
     pub fn target_spec(&self, node: NodeIndex, dir: DatasetDir) -> TargetSpec {
         let own = || self.points.iter().filter(|point| point.threads_on(node) > 0);
-        let direct_blocks: BTreeSet<u64> = own()
-            .filter(|point| point.spec.params.direct)
-            .map(|point| point.spec.params.block_bytes)
+        let params = || own().map(|point| &point.spec.params);
+        let direct_blocks: BTreeSet<u64> = params()
+            .filter(|params| params.options.direct)
+            .flat_map(|params| params.blocks.iter().map(|block| block.bytes))
             .collect();
         let buffers = |point: &PointPlan| {
-            u64::from(point.threads_on(node)).saturating_mul(point.spec.params.block_bytes)
+            let params = &point.spec.params;
+            let each = if params.moves_data() { params.block_bytes_max() } else { 0 };
+            let depth = u64::from(params.engine.depth);
+            u64::from(point.threads_on(node)).saturating_mul(depth).saturating_mul(each)
         };
+        let mut engines: Vec<EngineSpec> = Vec::new();
+        let mut placements: Vec<Placement> = Vec::new();
+        for params in params() {
+            if !engines.contains(&params.engine) {
+                engines.push(params.engine);
+            }
+            if params.placement != Placement::default() && !placements.contains(&params.placement) {
+                placements.push(params.placement.clone());
+            }
+        }
         TargetSpec {
             dir,
             direct: !direct_blocks.is_empty(),
+            engines,
             direct_blocks: direct_blocks.into_iter().collect(),
-            writes: self.points.iter().any(|point| point.spec.params.op == OpKind::Write),
+            writes: self.points.iter().any(|point| point.changes_dataset()),
+            listed: self.listed.to_vec(),
+            devices: self.devices.to_vec(),
+            destroys_data: self.destroys_data,
             bytes: self.space_bytes,
             files: self.files,
             threads: own().map(|point| point.threads_on(node)).max().unwrap_or(0),
             buffer_bytes: own().map(buffers).max().unwrap_or(0),
+            placements,
         }
     }
 }
 
+/// Counts along the points of a campaign.
+#[derive(Debug, Default)]
+struct Counts {
+    numbers: Numbers,
+    fresh_shared: u32,
+    trees: Trees,
+    group: Option<u32>,
+    /// Write points by class of files. Listed files and devices outlive a pass.
+    generations: BTreeMap<Class, u32>,
+}
+
+impl Counts {
+    fn step(&mut self, spec: &PointSpec) -> Numbers {
+        let params = &spec.params;
+        if self.group != Some(spec.group) {
+            self.group = Some(spec.group);
+            self.trees.new_pass();
+            self.generations.retain(|class, _| matches!(class, Class::List | Class::Device));
+        }
+        let class = Class::of(params.layout);
+        if class == Class::Shared && params.writes() && params.fresh {
+            self.fresh_shared += 1;
+        }
+        self.numbers.shared_file = self.fresh_shared.saturating_sub(1);
+        self.numbers.begins_tree = false;
+        if class == Class::Tree {
+            (self.numbers.tree, self.numbers.begins_tree) = self.trees.step(params);
+            let whole = self.numbers.begins_tree || self.numbers.tree_is_whole;
+            self.numbers.tree_is_whole = whole && params.duration_ns.is_none() && !params.is_mix();
+        }
+        let generation = self.generations.entry(class).or_default();
+        *generation += u32::from(params.writes());
+        self.numbers.generation = *generation;
+        self.numbers
+    }
+}
+
 impl PointPlan {
-    fn new(spec: &PointSpec, nodes: u32, shared_file: u32) -> Result<Self, PlanError> {
+    fn new(spec: &PointSpec, nodes: u32, numbers: Numbers) -> Result<Self, PlanError> {
         let params = &spec.params;
         let stage = || spec.stage.clone();
         let threads = threads_of_fleet(params.threads, nodes).ok_or_else(|| {
@@ -173,26 +287,36 @@ impl PointPlan {
             PlanError::TooManyThreads { stage: stage(), per_node, nodes }
         })?;
         let too_many = || PlanError::TooManyBytes { stage: stage(), threads };
-        let bytes = match params.layout {
-            Layout::FilePerThread => {
-                params.file_bytes.checked_mul(u64::from(threads)).ok_or_else(too_many)?
-            }
-            Layout::SharedFile => params.file_bytes,
-        };
-        let blocks = params.file_bytes / params.block_bytes;
-        if params.layout == Layout::SharedFile && blocks < u64::from(threads) {
+        if let Some((threads, blocks)) = deal::too_few_blocks(params, threads) {
             return Err(PlanError::TooFewBlocks { stage: stage(), threads, blocks });
         }
-        let by_size = params.duration_ns.is_none();
-        Ok(Self {
+        if params.mix_by == MixBy::Thread && (threads as usize) < params.ops.len() {
+            let kinds = params.ops.len();
+            return Err(PlanError::TooFewThreads { stage: stage(), kinds, threads });
+        }
+        let touched = deal::working_set_bytes(params, threads).ok_or_else(too_many)?;
+        let mut plan = Self {
             spec: spec.clone(),
             threads,
             active: (0..threads.min(nodes)).map(NodeIndex).collect(),
-            bytes: by_size.then_some(bytes),
-            ops: by_size.then_some(bytes / params.block_bytes),
-            working_set_bytes: bytes,
-            shared_file,
-        })
+            bytes: None,
+            ops: None,
+            working_set_bytes: if params.moves_data() { touched } else { 0 },
+            numbers,
+        };
+        if plan.load_of(NodeIndex(0)).is_none() || plan.load_of(NodeIndex(nodes - 1)).is_none() {
+            return Err(PlanError::Rate { stage: stage(), nodes: plan.active.len() });
+        }
+        if params.duration_ns.is_none() {
+            (plan.bytes, plan.ops) = deal::planned(params, threads, touched, numbers.tree_is_whole);
+        }
+        Ok(plan)
+    }
+
+    /// Whether anything in the dataset's directory is made or changed.
+    fn changes_dataset(&self) -> bool {
+        let params = &self.spec.params;
+        params.writes() || !params.moves_only_data()
     }
 
     /// Numbers of the threads that run on a node.
@@ -207,119 +331,6 @@ impl PointPlan {
         let nodes = u32::try_from(self.active.len().max(1)).unwrap_or(u32::MAX);
         self.threads.saturating_sub(node.0).div_ceil(nodes)
     }
-
-    /// A worker's part of the point; none when its node stands by.
-    ///
-    /// # Errors
-    /// When its threads would read or rewrite what was not written: which file, and what is
-    /// missing.
-    pub fn worker_plan(
-        &self,
-        node: NodeIndex,
-        dir: DatasetDir,
-        manifest: &Manifest,
-        attempt: u32,
-    ) -> Result<Option<WorkerPlan>, String> {
-        if self.threads_on(node) == 0 {
-            return Ok(None);
-        }
-        let params = &self.spec.params;
-        let create = params.op == OpKind::Write && params.fresh;
-        let threads = self
-            .threads_of(node)
-            .map(|thread| self.thread_plan(thread, manifest))
-            .collect::<Result<Vec<_>, String>>()?;
-        let extents: usize = threads.iter().map(|thread| thread.extents.len()).sum();
-        if extents > EXTENTS_MAX {
-            return Err(format!(
-                "what was written lies in {extents} pieces on one node, more than {EXTENTS_MAX}: \
-                 write with `sequential`, or in larger blocks"
-            ));
-        }
-        let amount = match params.duration_ns {
-            None => Amount::Share,
-            Some(duration_ns) => Amount::Time { duration_ns, repeat: params.repeat_range },
-        };
-        Ok(Some(WorkerPlan {
-            point: PointId { index: self.spec.index, attempt },
-            dir,
-            remove: if create { self.stale(node, manifest) } else { Vec::new() },
-            op: params.op,
-            engine: params.engine,
-            pattern: params.pattern,
-            block_bytes: params.block_bytes,
-            direct: params.direct,
-            fsync: params.fsync,
-            create,
-            amount,
-            ramp_ns: params.ramp_ns,
-            interval_ns: params.interval_ns,
-            stuck_after_ns: params.stuck_after_ns,
-            threads,
-        }))
-    }
-
-    /// Files that a fresh write makes room by removing.
-    fn stale(&self, node: NodeIndex, manifest: &Manifest) -> Vec<String> {
-        match self.spec.params.layout {
-            Layout::FilePerThread => {
-                self.threads_of(node).map(|thread| self.file_of(thread)).collect()
-            }
-            Layout::SharedFile if node == NodeIndex(0) => {
-                // The one before, and whatever points that did not run as planned have left.
-                let mut stale: BTreeSet<String> = manifest.shared_files().collect();
-                stale.extend(self.shared_file.checked_sub(1).map(shared_name));
-                stale.remove(&shared_name(self.shared_file));
-                stale.into_iter().collect()
-            }
-            Layout::SharedFile => Vec::new(),
-        }
-    }
-
-    fn thread_plan(&self, thread: u32, manifest: &Manifest) -> Result<ThreadPlan, String> {
-        let params = &self.spec.params;
-        let file = self.file_of(thread);
-        let range = self.range_of(thread);
-        let extents = match params.op {
-            OpKind::Read => {
-                manifest.readable(&file, range, params.block_bytes, params.duration_ns.is_none())?
-            }
-            OpKind::Write if !params.fresh && !manifest.holds(&file) => {
-                return Err(format!(
-                    "{file}: there is nothing to rewrite, since it was never written: let the \
-                     stage that writes it run first"
-                ));
-            }
-            OpKind::Write => vec![range],
-        };
-        let operations = extents.iter().map(|extent| extent.length / params.block_bytes).sum();
-        let seed = split::seed(params.seed, self.spec.index, thread);
-        Ok(ThreadPlan { thread, file, extents, operations, seed })
-    }
-
-    fn file_of(&self, thread: u32) -> String {
-        match self.spec.params.layout {
-            Layout::FilePerThread => format!("t{thread:05}"),
-            Layout::SharedFile => shared_name(self.shared_file),
-        }
-    }
-
-    /// The thread's part of its file: whole blocks.
-    fn range_of(&self, thread: u32) -> Extent {
-        let params = &self.spec.params;
-        match params.layout {
-            Layout::FilePerThread => Extent { offset: 0, length: params.file_bytes },
-            Layout::SharedFile => {
-                let blocks = params.file_bytes / params.block_bytes;
-                let (first, count) = split::share(blocks, self.threads, thread);
-                Extent { offset: first * params.block_bytes, length: count * params.block_bytes }
-            }
-        }
-    }
-}
-
-fn shared_name(number: u32) -> String {
-    format!("{SHARED_PREFIX}{number}")
 }
 
 /// Threads of the whole fleet; none when they are more than a fleet may have.
@@ -329,12 +340,6 @@ fn threads_of_fleet(threads: Threads, nodes: u32) -> Option<u32> {
         Threads::PerNode(count) => count.checked_mul(nodes).filter(|all| *all <= THREADS_MAX),
     }
 }
-
-/// Extents that one worker's plan may have: half of a frame of the protocol.
-const EXTENTS_MAX: usize = 1 << 19;
-const _: () = assert!(EXTENTS_MAX * size_of::<Extent>() <= FRAME_BYTES_MAX as usize / 2);
-/// What names of shared files begin with.
-const SHARED_PREFIX: &str = "shared-";
 
 #[cfg(test)]
 pub(crate) mod tests;

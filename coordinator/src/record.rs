@@ -7,7 +7,18 @@
 
 use serde::{Deserialize, Serialize};
 
-pub use crate::figures::{Five, Headline, LatencySummary as Latency, Steady};
+pub use crate::figures::{Five, Headline, Steady};
+pub use checks::{Damage, Files, Offered, Verification};
+pub use cpu::Cpu;
+pub use kinds::{
+    ByOp, Histogram, Interval, IntervalOp, IntervalPhase, Latencies, Latency, LatencyKind, Rates,
+};
+pub use params::{OpWeight, Options, Params, Rate, SizeWeight, Swept};
+
+mod checks;
+mod cpu;
+mod kinds;
+mod params;
 
 /// Name and version of the document.
 pub const SCHEMA: &str = "iofleet.result/1";
@@ -31,6 +42,9 @@ pub struct CampaignRecord {
     pub points: Vec<PointRecord>,
     /// Statistics of points that were repeated.
     pub repetitions: Vec<Repetition>,
+    /// Response over load, for stages that were offered more than one.
+    #[serde(default)]
+    pub load_curves: Vec<LoadCurve>,
 }
 
 /// What made a record.
@@ -218,7 +232,7 @@ pub struct PointRecord {
     pub index: u32,
     /// Name of its stage.
     pub stage: String,
-    /// `write` or `read`.
+    /// `write`, `read`, `stat` and so on; `mix` for more than one.
     pub op: String,
     /// Repetition, from 0.
     pub repeat: u32,
@@ -244,8 +258,8 @@ pub struct PointRecord {
     pub errors: u64,
     /// Payload of the warm-up.
     pub ramp_bytes: u64,
-    /// Bytes of different blocks that were touched.
-    pub bytes_touched: u64,
+    /// Bytes of different blocks that were touched; null where that was not kept.
+    pub bytes_touched: Option<u64>,
     /// Passes over the working set, mean of the threads.
     pub passes: Option<f64>,
     /// Transfers that the kernel cut short and that were continued.
@@ -266,12 +280,24 @@ pub struct PointRecord {
     pub clock_uncertainty_ns: Option<u64>,
     /// Greatest distance between a frozen map and later samples of the clock.
     pub clock_residual_ns: Option<u64>,
-    /// Service time in the window over threads x window.
+    /// Service time in the window over threads x depth x window; null where threads paused.
     pub busy_share: Option<f64>,
+    /// CPU time of the I/O threads; null where it is not known.
+    #[serde(default)]
+    pub cpu: Option<Cpu>,
     /// Latencies over the point.
     pub latency_ns: Latencies,
     /// The same by kind of operation.
     pub by_op: Vec<ByOp>,
+    /// What an offered load came to; null without one.
+    #[serde(default)]
+    pub offered: Option<Offered>,
+    /// Files that were opened and closed while threads ran; null if there were none.
+    #[serde(default)]
+    pub files: Option<Files>,
+    /// What verification found; null where it was not asked for.
+    #[serde(default)]
+    pub verification: Option<Verification>,
     /// Longest time that a thread took to open its file, while arming.
     pub open_s: Option<f64>,
     /// Longest final fsync of a thread.
@@ -307,52 +333,6 @@ pub struct Mark {
     pub limit: Option<f64>,
     /// For people.
     pub text: String,
-}
-
-/// What was asked of a point.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-pub struct Params {
-    /// I/O threads of the fleet.
-    pub threads: u32,
-    /// Nodes that have work.
-    pub nodes: u32,
-    /// `file-per-thread` or `shared-file`.
-    pub layout: String,
-    /// Of each thread's file, or of the shared one.
-    pub file_bytes: u64,
-    /// Of an operation.
-    pub block_bytes: u64,
-    /// Order of blocks.
-    pub pattern: String,
-    /// Length of the measured phase; null by size.
-    pub duration_ns: Option<u64>,
-    /// Length of the warm-up.
-    pub ramp_ns: u64,
-    /// Direct I/O.
-    pub direct: bool,
-    /// Engine.
-    pub engine: String,
-    /// Fsync policy; null where the point reads.
-    pub fsync: Option<String>,
-    /// Fresh files; null where the point reads.
-    pub fresh: Option<bool>,
-    /// Seed.
-    pub seed: u64,
-    /// Swept keys and their values as written, in order.
-    pub swept: Vec<Swept>,
-}
-
-/// A swept key and its value in this point.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-pub struct Swept {
-    /// Key.
-    pub key: String,
-    /// Value as people write it.
-    pub value: String,
 }
 
 /// Who was to report, and who did.
@@ -394,34 +374,6 @@ pub struct Window {
     pub ops: f64,
     /// Time in which all threads were busy over (last end - first begin).
     pub overlap: f64,
-}
-
-/// Latencies of a point or an interval.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-pub struct Latencies {
-    /// Issue to completion; null where nothing completed.
-    pub service: Option<Latency>,
-    /// Intended start to completion; null without an offered rate.
-    pub response: Option<Latency>,
-}
-
-/// Counts of one kind of operation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-pub struct ByOp {
-    /// `write` or `read`.
-    pub op: String,
-    /// Payload.
-    pub bytes: u64,
-    /// Operations.
-    pub ops: u64,
-    /// Failed ones.
-    pub errors: u64,
-    /// Latencies.
-    pub latency_ns: Latencies,
 }
 
 /// The network's view of a point.
@@ -475,8 +427,20 @@ pub struct PointNode {
     pub errors: u64,
     /// Its part of `common`; null where there is no window.
     pub bandwidth: Option<f64>,
+    /// The same in operations per second.
+    #[serde(default)]
+    pub iops: Option<f64>,
+    /// CPU time of its I/O threads, warm-up included; null where it is not known.
+    #[serde(default)]
+    pub cpu_ns: Option<u64>,
+    /// What of it was inside of the kernel.
+    #[serde(default)]
+    pub cpu_system_ns: Option<u64>,
     /// Share of its machine's CPU time that was busy.
     pub cpu_share: Option<f64>,
+    /// What should be known of how its engine ran.
+    #[serde(default)]
+    pub remarks: Vec<String>,
 }
 
 /// A thread in a point. Times are after T0.
@@ -509,7 +473,7 @@ pub struct PointThread {
 pub struct ErrorKind {
     /// Node.
     pub node: String,
-    /// `write` or `read`.
+    /// `write`, `read`, `stat` and so on.
     pub op: String,
     /// What failed.
     pub call: String,
@@ -527,54 +491,6 @@ pub struct ErrorKind {
     pub max_ns: u64,
 }
 
-/// What an interval belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum IntervalPhase {
-    /// Warm-up: in no figure.
-    Ramp,
-    /// The measured phase.
-    Measure,
-    /// After the deadline of a point by time: operations that were in flight.
-    Drain,
-}
-
-impl IntervalPhase {
-    /// As in JSON.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Ramp => "ramp",
-            Self::Measure => "measure",
-            Self::Drain => "drain",
-        }
-    }
-}
-
-/// The fleet in one interval: operations whole in the interval in which they completed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-pub struct Interval {
-    /// Number.
-    pub k: u32,
-    /// Begin, after T0.
-    pub start_s: f64,
-    /// Length; the last one ends with the last thread.
-    pub seconds: f64,
-    /// What it belongs to.
-    pub phase: IntervalPhase,
-    /// Payload.
-    pub bytes: u64,
-    /// Operations.
-    pub ops: u64,
-    /// Failed ones.
-    pub errors: u64,
-    /// Service times; null where nothing completed or they are counted with a later interval.
-    pub latency_ns: Option<Latency>,
-}
-
 /// Statistics of one point over its repetitions, on the headline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -586,12 +502,57 @@ pub struct Repetition {
     pub points: Vec<u32>,
     /// The figure that the statistics are of: `span` where the points' headlines differ.
     pub headline: Headline,
-    /// Mean, bytes per second.
+    /// What it is a rate of.
+    #[serde(default)]
+    pub unit: Unit,
+    /// Mean, per second.
     pub mean: f64,
     /// Standard deviation (n - 1).
     pub stddev: f64,
     /// Half of the 95 % confidence interval (Student t).
     pub ci95: f64,
+}
+
+/// What a rate counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Unit {
+    /// Bytes.
+    #[default]
+    Bytes,
+    /// Operations, where none of them moves bytes.
+    Ops,
+}
+
+/// Response over load of one stage.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct LoadCurve {
+    /// Name of the stage.
+    pub stage: String,
+    /// Indexes of its points that were not overloaded.
+    pub points: Vec<u32>,
+    /// Overall response time: the area under mean response over achieved rate, over the highest
+    /// such rate.
+    pub ort_ns: f64,
+}
+
+impl PointRecord {
+    /// Whether any of its kinds of operation moves bytes of files.
+    #[must_use]
+    pub fn moves_data(&self) -> bool {
+        let kinds = self.params.ops.iter().map(|kind| kind.op.as_str());
+        kinds.chain([self.op.as_str()]).any(|op| op == "write" || op == "read")
+    }
+
+    /// Units that were not as they had been written.
+    #[must_use]
+    pub fn damaged_units(&self) -> u64 {
+        let damages = self.verification.iter().flat_map(|found| &found.damages);
+        damages.map(|damage| damage.units).sum()
+    }
 }
 
 #[cfg(test)]

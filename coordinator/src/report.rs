@@ -7,11 +7,13 @@
 
 use iofleet_shared::units;
 
-use crate::record::{Five, Headline, PointRecord, PointStatus};
+use crate::record::{Five, Headline, Latencies, Latency, PointRecord, PointStatus, Unit};
 
+pub use calibration::calibration;
 pub use summary::summary;
 pub use table::{Table, table};
 
+mod calibration;
 #[cfg(test)]
 mod samples;
 mod summary;
@@ -33,6 +35,39 @@ fn headline(point: &PointRecord) -> Option<Headline> {
 /// The headline's part of five figures.
 fn headline_of(point: &PointRecord, five: &Five) -> Option<f64> {
     five.of(headline(point)?)
+}
+
+/// What the rate that stands for the point counts.
+fn unit_of(point: &PointRecord) -> Unit {
+    if point.moves_data() { Unit::Bytes } else { Unit::Ops }
+}
+
+/// The rate that stands for the point, in its unit.
+fn rate_of(point: &PointRecord) -> Option<f64> {
+    headline_of(point, five_of(point))
+}
+
+/// The five figures in the point's unit.
+fn five_of(point: &PointRecord) -> &Five {
+    match unit_of(point) {
+        Unit::Bytes => &point.bandwidth,
+        Unit::Ops => &point.iops,
+    }
+}
+
+/// A rate with its unit.
+fn format_rate(rate: f64, unit: Unit, binary: bool) -> String {
+    match unit {
+        Unit::Bytes => units::format_rate(rate, binary),
+        Unit::Ops => units::format_ops(rate),
+    }
+}
+
+/// The latencies that a row shows: under an offered load those from the intended start.
+fn shown_latency<'a>(point: &PointRecord, latencies: &'a Latencies) -> Option<&'a Latency> {
+    let offered = point.params.rate.is_some();
+    let latency = if offered { &latencies.response } else { &latencies.service };
+    latency.as_ref().filter(|_| trusted(point))
 }
 
 fn or_nothing(text: Option<String>) -> String {

@@ -2,10 +2,10 @@
 //!
 //! Text becomes a [`ScenarioFile`] (`file`: everything optional, every value with its place), the
 //! command line and the environment change it (`overrides`), and [`load`] works out what it means
-//! (`resolve`, `check`, `coverage`). One table of keys (`keys`) drives all of that, the flags and the
+//! (`resolve`, `check`, `legal`, `coverage`). One table of keys (`keys`) drives all of that, the flags and the
 //! documents (`docs`). Only `source` reads a file.
 
-use iofleet_shared::work::{EngineKind, Fsync, Layout, OpKind, Pattern};
+use std::sync::Arc;
 
 pub use canon::rate;
 pub use docs::{json_schema, key_table};
@@ -13,6 +13,7 @@ pub use error::{Origin, ScenarioError};
 pub use file::ScenarioFile;
 pub use keys::{Effect, KEYS, Key, KeyId, Kind, Place};
 pub use overrides::Override;
+pub use params::{DirSharing, MixBy, Offer, OfferedRate, Params, RatePer, Tree, Verify};
 pub use source::Source;
 pub use value::Value;
 
@@ -20,11 +21,14 @@ mod canon;
 mod check;
 pub(crate) mod coverage;
 mod docs;
+mod effect;
 mod error;
 mod file;
 pub mod hosts;
 mod keys;
+pub mod legal;
 mod overrides;
+mod params;
 mod resolve;
 mod source;
 mod value;
@@ -103,6 +107,12 @@ pub struct TargetConfig {
     pub path: Option<String>,
     /// Leave the files.
     pub keep: bool,
+    /// Files that are there before, by absolute path, for the layout `file-list`.
+    pub files: Arc<[String]>,
+    /// Block devices, by absolute path, for the layout `device`.
+    pub devices: Arc<[String]>,
+    /// Consent that listed files and devices are overwritten.
+    pub destroys_data: bool,
 }
 
 impl TargetConfig {
@@ -151,45 +161,6 @@ pub enum OnFault {
     Continue,
     /// The campaign ends.
     Abort,
-}
-
-/// The workload keys of one point, resolved.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Params {
-    /// `op`.
-    pub op: OpKind,
-    /// `threads` or `threads_per_node`.
-    pub threads: Threads,
-    /// `layout`.
-    pub layout: Layout,
-    /// `file_size`: of each thread's file, or of the whole shared file.
-    pub file_bytes: u64,
-    /// `block`.
-    pub block_bytes: u64,
-    /// `pattern`.
-    pub pattern: Pattern,
-    /// `duration`; none: by size.
-    pub duration_ns: Option<u64>,
-    /// `ramp`; 0: none.
-    pub ramp_ns: u64,
-    /// `interval`.
-    pub interval_ns: u64,
-    /// `loop`.
-    pub repeat_range: bool,
-    /// `direct`.
-    pub direct: bool,
-    /// `engine`.
-    pub engine: EngineKind,
-    /// `fsync`.
-    pub fsync: Fsync,
-    /// `fresh` (writes only).
-    pub fresh: bool,
-    /// `seed`.
-    pub seed: u64,
-    /// `on_fault`.
-    pub on_fault: OnFault,
-    /// `stuck_after`.
-    pub stuck_after_ns: u64,
 }
 
 #[cfg(test)]

@@ -11,12 +11,9 @@ use std::{
 };
 
 use etcetera::BaseStrategy;
-use iofleet_shared::stats::Latency;
-use rusqlite::{
-    Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params,
-};
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
-use crate::record::{CampaignRecord, PointRecord};
+use crate::record::{CampaignRecord, Histogram, PointRecord};
 
 pub use blob::BlobError;
 pub use id::campaign_id;
@@ -250,8 +247,8 @@ impl Store {
         self.write(|transaction| rows::insert_campaign(transaction, record))
     }
 
-    /// Stores a point of a stored campaign as it ended, with its intervals and the histogram of its
-    /// service times, all or nothing. A point of the same index is replaced: a partial one may be
+    /// Stores a point of a stored campaign as it ended, with its intervals and its histograms, all or
+    /// nothing. A point of the same index is replaced: a partial one may be
     /// completed.
     ///
     /// # Errors
@@ -260,13 +257,13 @@ impl Store {
         &mut self,
         campaign_id: &str,
         point: &PointRecord,
-        latency: Option<&Latency>,
+        histograms: &[Histogram],
     ) -> Result<(), StoreError> {
         let known = self.write(|transaction| {
             let known = rows::has_campaign(transaction, campaign_id)?;
             if known {
                 rows::put_point(transaction, campaign_id, point)?;
-                rows::put_histogram(transaction, campaign_id, point.index, latency)?;
+                rows::put_histograms(transaction, campaign_id, point.index, histograms)?;
             }
             Ok(known)
         })?;
@@ -302,23 +299,21 @@ impl Store {
         rows::list(&self.connection).map_err(|source| self.failed("read", source))
     }
 
-    /// The histogram of a point's service times; none where none was stored. `id` as for
-    /// [`Store::load`].
+    /// The histograms of a point: of all kinds of operation first; none where none were stored. `id`
+    /// as for [`Store::load`].
     ///
     /// # Errors
-    /// When there is no such campaign, or the histogram can't be read.
-    pub fn latency(&self, id: &str, point: u32) -> Result<Option<Latency>, StoreError> {
+    /// When there is no such campaign, or a histogram can't be read.
+    pub fn histograms(&self, id: &str, point: u32) -> Result<Vec<Histogram>, StoreError> {
         let transaction = self.reading()?;
         let id = self.resolve(&transaction, id)?;
-        let bytes: Option<Vec<u8>> = transaction
-            .query_row(
-                "SELECT blob FROM histograms WHERE campaign = ?1 AND point = ?2",
-                params![id, point],
-                |row| row.get(0),
-            )
-            .optional()
+        let rows = rows::histograms(&transaction, &id, point)
             .map_err(|source| self.failed("read", source))?;
-        bytes.map(|bytes| blob::decode(&bytes)).transpose().map_err(|source| StoreError::Blob {
+        let decoded = rows.into_iter().map(|(op, kind, bytes)| {
+            let latency = blob::decode(&bytes)?;
+            Ok(Histogram { op, kind, latency })
+        });
+        decoded.collect::<Result<_, BlobError>>().map_err(|source| StoreError::Blob {
             path: self.path.clone(),
             id,
             source,

@@ -10,6 +10,10 @@ pub const THREADS_MAX: u32 = 65_536;
 pub const NODES_MAX: u32 = 4_096;
 /// Greatest block, in bytes: one operation fits into one call of the kernel.
 pub const BLOCK_BYTES_MAX: u64 = 1 << 30;
+/// Operations in flight of one I/O thread.
+pub const DEPTH_MAX: u32 = 4_096;
+/// Files of one I/O thread.
+pub const FILES_PER_THREAD_MAX: u64 = 1 << 26;
 /// Length of a frame's body on the wire.
 pub const FRAME_BYTES_MAX: u32 = 16 << 20;
 /// Ticks that one frame of a point's tick series carries.

@@ -13,7 +13,7 @@ use rkyv::{Archive, Deserialize, Serialize};
 use crate::{
     ids::PointId,
     limits::{LATENCY_NS_MAX, TICK_NS},
-    work::{Extent, OpKind},
+    work::{Extent, Names, OpKind},
 };
 
 pub use latency::{Bucket, Latency, LatencyCounts};
@@ -46,11 +46,14 @@ impl Tick {
     }
 }
 
-/// What completed in one interval on one node (or, merged, in the fleet).
-#[derive(Debug, Clone, PartialEq, Eq, Default, Archive, Serialize, Deserialize)]
+/// What operations of one kind completed in one interval on one node (or, merged, in the fleet, or
+/// of all kinds).
+#[derive(Debug, Clone, PartialEq, Eq, Archive, Serialize, Deserialize)]
 pub struct NodeInterval {
     /// Interval k is [T0 + k·d, T0 + (k+1)·d).
     pub k: u32,
+    /// The kind of operation; none where kinds were merged.
+    pub op: Option<OpKind>,
     /// Payload of the operations that completed in it.
     pub bytes: u64,
     /// Operations that completed in it.
@@ -60,22 +63,60 @@ pub struct NodeInterval {
     /// Service time of its operations. In the measured phase without those that were issued during
     /// the warm-up.
     pub latency: Latency,
-    /// How many intervals `latency` covers, this one the last: 1 unless the collector came late;
-    /// 0 when a later interval's latency covers this one.
+    /// Under an offered load: time from the intended start to completion. Otherwise empty.
+    pub response: Latency,
+    /// How many intervals the latencies cover, this one the last: 1 unless the collector came late;
+    /// 0 when a later interval's latencies cover this one.
     pub latency_intervals: u32,
 }
 
 impl NodeInterval {
-    /// Adds the same interval of another node or thread.
+    /// An interval in which nothing completed.
+    #[must_use]
+    pub fn empty(k: u32, op: Option<OpKind>) -> Self {
+        Self {
+            k,
+            op,
+            bytes: 0,
+            ops: 0,
+            errors: 0,
+            latency: Latency::default(),
+            response: Latency::default(),
+            latency_intervals: 1,
+        }
+    }
+
+    /// Adds the same interval of another node, thread or kind of operation.
     pub fn merge(&mut self, other: &Self) {
-        let Self { k, bytes, ops, errors, latency, latency_intervals } = other;
+        let Self { k, op, bytes, ops, errors, latency, response, latency_intervals } = other;
         debug_assert_eq!(self.k, *k, "only the same interval merges");
+        self.op = self.op.filter(|own| Some(*own) == *op);
         self.bytes += bytes;
         self.ops += ops;
         self.errors += errors;
         self.latency.merge(latency);
+        self.response.merge(response);
         self.latency_intervals = self.latency_intervals.max(*latency_intervals);
     }
+}
+
+/// Totals of one kind of operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Archive, Serialize, Deserialize)]
+pub struct OpCounts {
+    /// The kind.
+    pub op: OpKind,
+    /// Payload of operations that completed in the measured phase (all phases after the warm-up).
+    pub bytes: u64,
+    /// Operations that completed in the measured phase.
+    pub ops: u64,
+    /// Operations that failed in the measured phase.
+    pub errors: u64,
+    /// Payload that completed during the warm-up.
+    pub ramp_bytes: u64,
+    /// Operations that completed during the warm-up.
+    pub ramp_ops: u64,
+    /// Operations that failed during the warm-up.
+    pub ramp_errors: u64,
 }
 
 /// Why a thread ended.
@@ -100,18 +141,10 @@ pub struct ThreadReport {
     pub thread: u32,
     /// How it ended.
     pub end: ThreadEnd,
-    /// Payload of operations that completed in the measured phase (all phases after the warm-up).
-    pub bytes: u64,
-    /// Operations that completed in the measured phase.
-    pub ops: u64,
-    /// Operations that failed in the measured phase.
-    pub errors: u64,
-    /// Payload that completed during the warm-up.
-    pub ramp_bytes: u64,
-    /// Operations that completed during the warm-up.
-    pub ramp_ops: u64,
-    /// Operations that failed during the warm-up.
-    pub ramp_errors: u64,
+    /// Totals by kind of operation, in the order of kinds.
+    pub counts: Vec<OpCounts>,
+    /// CPU time that it spent from its start to its last completion.
+    pub cpu: CpuTime,
     /// Transfers that the kernel cut short and that were continued.
     pub short_transfers: u64,
     /// Issue of its first operation; none if it never issued one.
@@ -121,6 +154,9 @@ pub struct ThreadReport {
     pub begin_ns: Option<i64>,
     /// Its last completion, or the return of its fsync; none if nothing completed.
     pub ended_ns: Option<i64>,
+    /// From when on it was busy: with a depth of 1, `begin_ns`; with a queue, the first issue with
+    /// which the queue was full after as many completions as it is deep.
+    pub busy_begin_ns: Option<i64>,
     /// Completion after which it could not keep its queue full, or the deadline that cut it off
     /// between two operations; none if nothing completed.
     pub busy_end_ns: Option<i64>,
@@ -128,15 +164,125 @@ pub struct ThreadReport {
     pub fsync_ns: Option<u64>,
     /// Time to open (or create) its file while arming.
     pub open_ns: u64,
-    /// Bytes of different blocks that it touched.
-    pub bytes_touched: u64,
+    /// Open to close of each file that it opened and closed while it ran.
+    pub files: FileTimes,
+    /// Bytes of different blocks that it touched; none where that was not kept.
+    pub bytes_touched: Option<u64>,
     /// Whole and broken passes over its range, in 1/1000.
     pub passes_milli: u64,
-    /// Age of the operation that never completed, at the end of the point.
+    /// Operations that never completed.
+    pub unfinished: u32,
+    /// Age of the oldest of them at the end of the point.
     pub unfinished_ns: Option<u64>,
-    /// What it wrote, when that is less than all of its extents: sorted, merged. None where that
-    /// would be more than `EXTENTS_PER_THREAD_MAX`.
+    /// What it wrote of each of its files, by their places in its plan.
+    pub written: Vec<WrittenPart>,
+    /// Where its names stand, if it worked on any.
+    pub names: Option<NamesLeft>,
+    /// What verification found.
+    pub damages: Vec<DamageCount>,
+}
+
+impl ThreadReport {
+    /// Payload of the measured phase.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.counts.iter().map(|counts| counts.bytes).sum()
+    }
+
+    /// Operations of the measured phase.
+    #[must_use]
+    pub fn ops(&self) -> u64 {
+        self.counts.iter().map(|counts| counts.ops).sum()
+    }
+
+    /// Operations that failed in the measured phase.
+    #[must_use]
+    pub fn errors(&self) -> u64 {
+        self.counts.iter().map(|counts| counts.errors).sum()
+    }
+
+    /// Payload of the warm-up.
+    #[must_use]
+    pub fn ramp_bytes(&self) -> u64 {
+        self.counts.iter().map(|counts| counts.ramp_bytes).sum()
+    }
+
+    /// Operations of the warm-up.
+    #[must_use]
+    pub fn ramp_ops(&self) -> u64 {
+        self.counts.iter().map(|counts| counts.ramp_ops).sum()
+    }
+
+    /// Operations that failed in the warm-up.
+    #[must_use]
+    pub fn ramp_errors(&self) -> u64 {
+        self.counts.iter().map(|counts| counts.ramp_errors).sum()
+    }
+}
+
+/// CPU time of a thread in ns. The kernel knows the sum exactly, and its parts by sampling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Archive, Serialize, Deserialize)]
+pub struct CpuTime {
+    /// Outside of the kernel: the generator itself.
+    pub user_ns: u64,
+    /// Inside of it.
+    pub system_ns: u64,
+}
+
+/// From open to close of files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Archive, Serialize, Deserialize)]
+pub struct FileTimes {
+    /// Files that were closed again.
+    pub count: u64,
+    /// Sum in ns.
+    pub sum_ns: u64,
+    /// Longest, in ns.
+    pub max_ns: u64,
+}
+
+/// What a thread wrote of one file.
+#[derive(Debug, Clone, PartialEq, Eq, Archive, Serialize, Deserialize)]
+pub struct WrittenPart {
+    /// Place of the file among the thread's files.
+    pub file: u32,
+    /// What of it.
     pub written: Written,
+}
+
+/// Where the names of a thread stand at the end of a point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Archive, Serialize, Deserialize)]
+pub struct NamesLeft {
+    /// Which exist.
+    pub names: Names,
+    /// Files have been renamed an odd number of times, all of them; none where some were and some
+    /// were not.
+    pub renamed: Option<bool>,
+}
+
+/// Damaged units of one kind, with the first of them.
+#[derive(Debug, Clone, PartialEq, Eq, Archive, Serialize, Deserialize)]
+pub struct DamageCount {
+    /// What is wrong.
+    pub kind: DamageKind,
+    /// Units of 4 KiB.
+    pub units: u64,
+    /// File of the first one, relative to the dataset's directory.
+    pub file: String,
+    /// Its offset in the file.
+    pub offset: u64,
+    /// What was found there, in words.
+    pub found: String,
+}
+
+/// What an offered load came to on one worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Archive, Serialize, Deserialize)]
+pub struct Offered {
+    /// Operations that arrived in the measured phase.
+    pub arrived: u64,
+    /// Operations that had arrived at the end of the point and were never issued.
+    pub not_issued: u64,
+    /// Greatest number of operations that had arrived and were not issued yet.
+    pub backlog_max: u64,
 }
 
 /// What of its extents a writing thread has written, over all passes of this point.
@@ -173,6 +319,54 @@ pub struct ErrorCount {
     pub max_ns: u64,
 }
 
+/// How what was read differs from what was written.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Archive, Serialize, Deserialize,
+)]
+pub enum DamageKind {
+    /// Part of one write arrived, and part of another: in a block, or inside of a unit of it.
+    Torn,
+    /// Whole data of an earlier write: a later one was lost.
+    Stale,
+    /// Whole data that belongs somewhere else.
+    Misdirected,
+    /// Data that nobody has written like that.
+    Corrupted,
+    /// Zeros where data was written.
+    Missing,
+}
+
+impl DamageKind {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Torn, Self::Stale, Self::Misdirected, Self::Corrupted, Self::Missing];
+
+    /// As in results.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Torn => "torn",
+            Self::Stale => "stale",
+            Self::Misdirected => "misdirected",
+            Self::Corrupted => "corrupted",
+            Self::Missing => "missing",
+        }
+    }
+}
+
+/// What a damaged unit says of itself; without meaning where it is corrupted, 0 where it is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Archive, Serialize, Deserialize)]
+pub struct Found {
+    /// `Data::dataset` of its writer.
+    pub dataset: u64,
+    /// File that it was written to.
+    pub file: u64,
+    /// Byte offset in that file.
+    pub offset: u64,
+    /// Generation of the write.
+    pub generation: u32,
+}
+
 /// The payload of a node's measured phase up to the instant at which its first thread ended: as in
 /// the spread series, but cut at that instant instead of the edge of a tick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Archive, Serialize, Deserialize)]
@@ -196,9 +390,9 @@ pub struct PointReport {
     pub threads: Vec<ThreadReport>,
     /// Its failed operations by kind.
     pub errors: Vec<ErrorCount>,
-    /// Number of intervals that it delivered.
+    /// Number of intervals that it delivered, those of each kind of operation counted.
     pub intervals: u32,
-    /// Number of ticks that it delivered.
+    /// Number of ticks that it delivered, those of each kind of operation counted.
     pub ticks: u64,
     /// How long syncfs took after the threads had ended; none if it was not called.
     pub syncfs_ns: Option<u64>,
@@ -208,6 +402,10 @@ pub struct PointReport {
     pub stamp_residual_ns: i64,
     /// What its threads had moved when the first of them ended; none if none completed anything.
     pub first_end: Option<FirstEnd>,
+    /// Under an offered load: what it came to.
+    pub offered: Option<Offered>,
+    /// What should be known of how the engine ran: a kernel's refusal of registered buffers, say.
+    pub remarks: Vec<String>,
     /// The sums of threads, intervals and ticks agreed on the worker. If not, what differs.
     pub sums: Option<String>,
 }

@@ -15,7 +15,7 @@ use crate::{
     ids::PointId,
     lifecycle::Phase,
     stats::{NodeInterval, PointReport, Tick},
-    work::{TargetSpec, WorkerPlan},
+    work::{OpKind, TargetSpec, WorkerPlan},
 };
 
 pub use codec::{Body, CodecError, HEADER_BYTES, Header};
@@ -30,13 +30,15 @@ mod hello;
 pub enum WireVersion {
     /// The first.
     V1 = 1,
+    /// Kinds of operation beside reads and writes, queues, mixes, files by tree and list.
+    V2 = 2,
 }
 
 impl WireVersion {
     /// The oldest that this build speaks.
-    pub const OLDEST: Self = Self::V1;
+    pub const OLDEST: Self = Self::V2;
     /// The one that this build speaks by preference.
-    pub const CURRENT: Self = Self::V1;
+    pub const CURRENT: Self = Self::V2;
 }
 
 /// Coordinator to worker, on the control stream.
@@ -176,10 +178,13 @@ pub struct Delivery {
 /// What a delivery holds.
 #[derive(Debug, Clone, PartialEq, Archive, Serialize, Deserialize)]
 pub enum Content {
-    /// A final interval; they come in order of k, none left out.
+    /// A final interval of one kind of operation; of each kind they come in order of k, none left
+    /// out.
     Interval(NodeInterval),
     /// Part of the spread series.
     Ticks {
+        /// Of which kind of operation.
+        op: OpKind,
         /// Number of the first tick.
         first: u64,
         /// The ticks.

@@ -23,8 +23,8 @@ const LOG: &str = "info";
 #[derive(Debug, Parser)]
 #[command(name = "iofleet-worker", version, after_help = AFTER)]
 pub struct Args {
-    /// Configuration file; its keys are the names of these flags: listen, roots, keys, allow_local,
-    /// log [default: /etc/iofleet/worker.toml, if it exists]
+    /// Configuration file; its keys are the names of these flags: listen, roots, devices, keys,
+    /// allow_local, log [default: /etc/iofleet/worker.toml, if it exists]
     #[arg(long, value_name = "FILE", env = "IOFLEET_CONFIG")]
     config: Option<PathBuf>,
     /// Address to listen on, UDP [default: port 7737 of all addresses]
@@ -34,6 +34,15 @@ pub struct Args {
     /// with `:` between them)
     #[arg(long = "root", value_name = "PATH", env = "IOFLEET_ROOT", value_delimiter = ':')]
     roots: Vec<PathBuf>,
+    /// Block device that the worker may use, whatever is on it; may be given more than once (in the
+    /// environment with `:` between them)
+    #[arg(
+        long = "allow-device",
+        value_name = "PATH",
+        env = "IOFLEET_ALLOW_DEVICE",
+        value_delimiter = ':'
+    )]
+    devices: Vec<PathBuf>,
     /// Directory with authority.pem, worker.pem and worker.key [default: /etc/iofleet/keys]
     #[arg(long, value_name = "DIR", env = "IOFLEET_KEYS")]
     keys: Option<PathBuf>,
@@ -113,6 +122,7 @@ struct ConfigFile {
     #[serde(default, deserialize_with = "address")]
     listen: Option<SocketAddr>,
     roots: Option<Vec<PathBuf>>,
+    devices: Option<Vec<PathBuf>>,
     keys: Option<PathBuf>,
     allow_local: Option<bool>,
     log: Option<String>,
@@ -135,7 +145,7 @@ impl Args {
     /// # Errors
     /// When the file can't be read or does not say what it may.
     pub fn settings(self) -> Result<Settings, CliError> {
-        let Self { config, listen, roots, keys, allow_local, log } = self;
+        let Self { config, listen, roots, devices, keys, allow_local, log } = self;
         let file = match config {
             Some(path) => read(&path)?,
             None if Path::new(CONFIG).exists() => read(Path::new(CONFIG))?,
@@ -145,6 +155,7 @@ impl Args {
             listen: listen.or(file.listen),
             roots: if roots.is_empty() { file.roots.unwrap_or_default() } else { roots },
             keys: keys.or(file.keys).unwrap_or_else(|| KEYS.into()),
+            devices: if devices.is_empty() { file.devices.unwrap_or_default() } else { devices },
             allow_local: allow_local.or(file.allow_local).unwrap_or(false),
         };
         Ok(Settings { process, log: log.or(file.log).unwrap_or_else(|| LOG.to_owned()) })
@@ -188,7 +199,7 @@ mod tests {
     }
 
     const FULL: &str = "listen = \"10.0.0.5\"\nroots = [\"/mnt/a\", \"/mnt/b\"]\nkeys = \"/k\"\n\
-                        allow_local = true\nlog = \"debug\"\n";
+                        devices = [\"/dev/sdx\"]\nallow_local = true\nlog = \"debug\"\n";
 
     #[test]
     fn the_file_over_the_defaults() {
@@ -196,6 +207,7 @@ mod tests {
             listen: Some("10.0.0.5:7737".parse().unwrap()),
             roots: vec!["/mnt/a".into(), "/mnt/b".into()],
             keys: "/k".into(),
+            devices: vec!["/dev/sdx".into()],
             allow_local: true,
         };
         let expected = Settings { process, log: "debug".to_owned() };
@@ -204,6 +216,7 @@ mod tests {
             listen: None,
             roots: vec![],
             keys: "/etc/iofleet/keys".into(),
+            devices: vec![],
             allow_local: false,
         };
         let defaults = Settings { process, log: "info".to_owned() };
@@ -212,12 +225,19 @@ mod tests {
 
     #[test]
     fn flags_over_the_file() {
-        let flags =
-            ["--listen=[::1]:9", "--root=/mnt/c", "--keys=/q", "--allow-local=false", "--log=warn"];
+        let flags = [
+            "--allow-device=/dev/sdy",
+            "--listen=[::1]:9",
+            "--root=/mnt/c",
+            "--keys=/q",
+            "--allow-local=false",
+            "--log=warn",
+        ];
         let process = ProcessConfig {
             listen: Some("[::1]:9".parse().unwrap()),
             roots: vec!["/mnt/c".into()],
             keys: "/q".into(),
+            devices: vec!["/dev/sdy".into()],
             allow_local: false,
         };
         let expected = Settings { process, log: "warn".to_owned() };

@@ -12,17 +12,18 @@ use std::{
 };
 
 use iofleet_shared::{
-    stats::{ErrorCount, FirstEnd, NodeInterval, PointReport, ThreadReport},
-    work::WorkerPlan,
+    stats::{ErrorCount, FirstEnd, NodeInterval, Offered, PointReport, ThreadReport, Tick},
+    work::{Amount, OpKind, ThreadPlan, WorkerPlan},
 };
 use rustix::{process::setpriority_process, thread::gettid};
 use tokio::sync::mpsc::{Sender, error::TrySendError};
 
 use crate::{
+    arrivals::ArrivalQueue,
     crew::CrewEvent,
     engine::Call,
     io_thread::{Account, Control, Issued, Taken, Timeline, Watch, Whereabouts},
-    recorder::{FullLatency, Inlet, Rest, Totals, Units},
+    recorder::{FailedKind, FullLatency, Inlet, Recorder, Rest, Totals, Units},
     stamp::StampClock,
 };
 
@@ -42,10 +43,12 @@ const PRIORITY: i32 = -10;
 pub struct Member {
     /// Where the thread is, and its account in the end.
     pub watch: Watch<Account>,
-    /// Its queues.
-    pub inlet: Inlet,
-    /// How long its file took to open.
+    /// Its queues, by kind of operation.
+    pub inlets: Vec<Inlet>,
+    /// How long its files took to open.
     pub open_ns: u64,
+    /// What is to be known of how its engine runs.
+    pub remarks: Vec<String>,
 }
 
 /// The collector of one crew.
@@ -56,7 +59,12 @@ pub struct Collector {
     clock: StampClock,
     events: Sender<CrewEvent>,
     members: Vec<Gathered>,
-    series: Series,
+    /// By kind of operation.
+    series: Vec<Series>,
+    /// Under an offered load: what its threads take from.
+    arrivals: Option<Arc<ArrivalQueue>>,
+    /// What is to be known of how the engines run.
+    remarks: Vec<String>,
     /// Intervals that the channel had no room for yet.
     outbox: VecDeque<NodeInterval>,
     last_look_ns: u64,
@@ -78,13 +86,31 @@ impl Collector {
         control: Arc<Control>,
         clock: StampClock,
         members: Vec<Member>,
+        arrivals: Option<Arc<ArrivalQueue>>,
         events: Sender<CrewEvent>,
     ) -> Self {
-        let series = Series::new(members.len());
+        let series = plan.ops().into_iter().map(|op| Series::new(op, members.len())).collect();
+        let mut remarks: Vec<String> = Vec::new();
+        for remark in members.iter().flat_map(|member: &Member| &member.remarks) {
+            if !remarks.contains(remark) {
+                remarks.push(remark.clone());
+            }
+        }
         let gathered = |member| Gathered { member, watchdog: Watchdog::default(), account: None };
         let members = members.into_iter().map(gathered).collect();
         let outbox = VecDeque::new();
-        Self { plan, control, clock, events, members, series, outbox, last_look_ns: 0 }
+        Self {
+            plan,
+            control,
+            clock,
+            events,
+            members,
+            series,
+            arrivals,
+            remarks,
+            outbox,
+            last_look_ns: 0,
+        }
     }
 
     /// Gathers to the end. Returns at once when the crew is dismissed.
@@ -124,8 +150,8 @@ impl Collector {
         self.give_up(timeline, now);
         let is_end = self.members.iter().all(|gathered| gathered.account.is_some());
         if !is_end && passed != u32::MAX {
-            while let Some(interval) = self.series.next_before(passed) {
-                self.outbox.push_back(interval);
+            for series in &mut self.series {
+                self.outbox.extend(std::iter::from_fn(|| series.next_before(passed)));
             }
         }
         self.send_some();
@@ -151,7 +177,8 @@ impl Collector {
             if let Whereabouts::InCall(since) = seen
                 && let Some(taken) = gathered.member.watch.take(seen)
             {
-                let call = Issued { start: timeline.after_t0(since), end: timeline.after_t0(now) };
+                let (start, end) = (timeline.after_t0(since), timeline.after_t0(now));
+                let call = Issued { intended: None, start, end };
                 gathered.close(at, &mut self.series, taken, Some(call));
             }
         }
@@ -170,8 +197,8 @@ impl Collector {
     }
 
     fn finish(mut self, t0_worker_ns: u64) {
-        while let Some(interval) = self.series.next_at_end() {
-            self.outbox.push_back(interval);
+        for series in &mut self.series {
+            self.outbox.extend(std::iter::from_fn(|| series.next_at_end()));
         }
         // A send only fails when nobody listens any more.
         for interval in std::mem::take(&mut self.outbox) {
@@ -179,29 +206,29 @@ impl Collector {
         }
         let (threads, sums) = self.reports();
         let errors = self.errors();
-        let intervals = self.series.intervals();
+        let intervals = self.series.iter().map(Series::intervals).sum();
+        let offered = self.offered();
         let totals = self.totals();
         let first_end = self.first_end();
-        let Self { plan, clock, events, members, series, .. } = self;
+        let Self { plan, clock, events, members, series, remarks, .. } = self;
         // The next crew may be armed as soon as this one has ended: its memory is free by then.
         drop(members);
-        let ticks = series.into_ticks();
-        let sums = sums.or_else(|| {
-            let Totals { bytes, ops, .. } = totals;
-            (sums_of(&ticks) != Some((bytes, ops)))
-                .then(|| format!("the node's ticks do not sum to its threads' totals, {totals}"))
-        });
+        let ticks: Vec<(OpKind, Vec<Tick>)> =
+            series.into_iter().map(|series| (series.op(), series.into_ticks())).collect();
+        let sums = sums.or_else(|| ticks_differ_from(&ticks, totals));
         let report = Box::new(PointReport {
             point: plan.point,
             t0_worker_ns,
             threads,
             errors,
             intervals,
-            ticks: ticks.len() as u64,
+            ticks: ticks.iter().map(|(_, ticks)| ticks.len() as u64).sum(),
             syncfs_ns: None,
             cpu_share: None,
             stamp_residual_ns: clock.residual_ns(),
             first_end,
+            offered,
+            remarks,
             sums,
         });
         let _ = events.blocking_send(CrewEvent::Ended { ticks, report });
@@ -215,21 +242,66 @@ impl Collector {
             let Some((account, stuck)) = &gathered.account else {
                 continue;
             };
-            let differs =
-                doubt(account, *stuck).or_else(|| self.series.differs_from(at, totals_of(account)));
+            let differs = doubt(account, *stuck).or_else(|| {
+                let mut lanes = self.series.iter().zip(account.lanes());
+                lanes.find_map(|(series, lane)| series.differs_from(at, totals_of(lane)))
+            });
             if let Some(differs) = differs {
                 sums.get_or_insert_with(|| format!("thread {}: {differs}", plan.thread));
             }
-            reports.push(account.report(plan.thread, gathered.member.open_ns, *stuck));
+            let file_of = |file| plan.file_name(file);
+            reports.push(account.report(plan.thread, gathered.member.open_ns, *stuck, file_of));
         }
-        (reports, sums.or_else(|| self.series.node_differs_from(self.totals())))
+        (reports, sums.or_else(|| self.node_differs()))
+    }
+
+    /// Compares the intervals that left with the totals of all threads, by kind of operation.
+    fn node_differs(&self) -> Option<String> {
+        let mut series = self.series.iter().enumerate();
+        series.find_map(|(lane, series)| {
+            let mut totals = Totals::default();
+            self.accounts().for_each(|account| totals.add(totals_of(&account.lanes()[lane])));
+            series.node_differs_from(totals)
+        })
+    }
+
+    fn accounts(&self) -> impl Iterator<Item = &Account> {
+        self.members
+            .iter()
+            .filter_map(|gathered| gathered.account.as_ref())
+            .map(|(account, _)| &**account)
+    }
+
+    /// What an offered load came to. Each arrival is taken by one thread, and one that is not
+    /// issued was not taken, or came too late.
+    fn offered(&self) -> Option<Offered> {
+        let arrivals = self.arrivals.as_ref()?;
+        let last = self.accounts().map(Account::last_end).max().unwrap_or(0);
+        let cut_short = self.control.is_stopped() || self.accounts().all(Account::is_finished);
+        let end = match self.plan.amount {
+            Amount::Time { duration_ns, .. } => {
+                let deadline = self.plan.ramp_ns.saturating_add(duration_ns);
+                if cut_short { deadline.min(last) } else { deadline }
+            }
+            Amount::Share => last,
+        };
+        let issued: u64 = self.accounts().map(Account::issued).sum();
+        let by_size = self.plan.amount == Amount::Share;
+        let all = arrivals.count_between(0, end);
+        Some(Offered {
+            arrived: arrivals.count_between(self.plan.ramp_ns.min(end), end),
+            not_issued: if by_size { 0 } else { all.saturating_sub(issued) },
+            backlog_max: self
+                .accounts()
+                .map(|account| account.offered_totals().backlog_max)
+                .max()
+                .unwrap_or(0),
+        })
     }
 
     fn totals(&self) -> Totals {
         let mut totals = Totals::default();
-        for (account, _) in self.members.iter().filter_map(|gathered| gathered.account.as_ref()) {
-            totals.add(totals_of(account));
-        }
+        self.accounts().for_each(|account| totals.add(account.totals()));
         totals
     }
 
@@ -238,38 +310,30 @@ impl Collector {
     fn first_end(&self) -> Option<FirstEnd> {
         let at = self.control.first_ended()?;
         let mut units = Units::default();
-        for (account, _) in self.members.iter().filter_map(|gathered| gathered.account.as_ref()) {
-            units.add(account.recorder.up_to(at));
-        }
+        self.accounts().for_each(|account| units.add(account.up_to(at)));
         Some(FirstEnd { at_ns: at.cast_signed(), bytes: units.bytes, ops: units.ops })
     }
 
     /// Failed operations by kind, over all threads.
     fn errors(&self) -> Vec<ErrorCount> {
-        let mut kinds: BTreeMap<(Call, i32), (u64, ErrorCount)> = BTreeMap::new();
+        let mut kinds: BTreeMap<(OpKind, Call, i32), (u64, ErrorCount)> = BTreeMap::new();
+        let ops = self.plan.ops();
         for (gathered, thread) in self.members.iter().zip(&self.plan.threads) {
             let Some((account, _)) = &gathered.account else {
                 continue;
             };
-            for kind in account.recorder.failures().kinds() {
-                let one = ErrorCount {
-                    op: self.plan.op,
-                    call: kind.failure.call.name().to_owned(),
-                    errno: kind.failure.errno,
-                    count: kind.count,
-                    file: thread.file.clone(),
-                    offset: kind.first_offset,
-                    sum_ns: kind.sum_ns,
-                    max_ns: kind.max_ns,
-                };
-                kinds
-                    .entry((kind.failure.call, kind.failure.errno))
-                    .and_modify(|(first_ns, all)| {
-                        let earlier = kind.first_ns < *first_ns;
-                        *first_ns = kind.first_ns.min(*first_ns);
-                        merge_errors(all, &one, earlier);
-                    })
-                    .or_insert((kind.first_ns, one));
+            for (op, lane) in ops.iter().zip(account.lanes()) {
+                for kind in lane.failures().kinds() {
+                    let one = error_count(*op, kind, thread);
+                    kinds
+                        .entry((*op, kind.failure.call, kind.failure.errno))
+                        .and_modify(|(first_ns, all)| {
+                            let earlier = kind.first_ns < *first_ns;
+                            *first_ns = kind.first_ns.min(*first_ns);
+                            merge_errors(all, &one, earlier);
+                        })
+                        .or_insert((kind.first_ns, one));
+                }
             }
         }
         kinds.into_values().map(|(_, count)| count).collect()
@@ -279,7 +343,7 @@ impl Collector {
 impl Gathered {
     /// Takes what the thread handed over, and its account if it has ended. Returns the first
     /// interval that it has not passed.
-    fn look(&mut self, at: usize, series: &mut Series, since_last_ns: u64) -> u32 {
+    fn look(&mut self, at: usize, series: &mut [Series], since_last_ns: u64) -> u32 {
         if self.account.is_some() {
             return u32::MAX;
         }
@@ -297,59 +361,81 @@ impl Gathered {
         };
         self.watchdog.look(call, since_last_ns);
         // What it handed over before it passed this interval is in the queues.
-        let passed = self.member.inlet.passed();
+        let passed = self.member.inlets.iter().map(Inlet::passed).min().unwrap_or(u32::MAX);
         self.drain(at, series);
         passed
     }
 
-    fn drain(&mut self, at: usize, series: &mut Series) {
-        let inlet = &mut self.member.inlet;
-        while let Some(entry) = inlet.counters() {
-            series.counters(at, entry);
-        }
-        while let Some(run) = inlet.ticks() {
-            series.ticks(at, run);
-        }
-        while let Some(FullLatency { k, counts }) = inlet.latency() {
-            series.latency(k, &counts);
-            inlet.give_back(counts);
+    fn drain(&mut self, at: usize, series: &mut [Series]) {
+        for (inlet, series) in self.member.inlets.iter_mut().zip(series) {
+            while let Some(entry) = inlet.counters() {
+                series.counters(at, entry);
+            }
+            while let Some(run) = inlet.ticks() {
+                series.ticks(at, run);
+            }
+            while let Some(FullLatency { k, counts }) = inlet.latency() {
+                series.latency(k, &counts);
+                inlet.give_back(counts);
+            }
         }
     }
 
     fn close(
         &mut self,
         at: usize,
-        series: &mut Series,
+        series: &mut [Series],
         mut account: Taken<Account>,
         stuck: Option<Issued>,
     ) {
         self.drain(at, series);
-        let Rest { counters, tick, latency } = account.recorder.close();
-        if let Some(entry) = counters {
-            series.counters(at, entry);
-        }
-        if let Some(run) = tick {
-            series.ticks(at, run);
-        }
-        if let Some((k, counts)) = latency {
-            series.latency(k, counts);
-        }
-        if account.issued() > 0 {
-            series.reach(account.recorder.interval());
+        let has_issued = account.issued() > 0;
+        for (lane, series) in account.lanes_mut().iter_mut().zip(series) {
+            let Rest { counters, latency } = lane.close(|run| series.ticks(at, run));
+            if let Some(entry) = counters {
+                series.counters(at, entry);
+            }
+            if let Some((k, counts)) = latency {
+                series.latency(k, counts);
+            }
+            if has_issued {
+                series.reach(lane.interval());
+            }
         }
         self.account = Some((account, stuck));
     }
 }
 
-fn totals_of(account: &Account) -> Totals {
-    let mut totals = account.recorder.ramp();
-    totals.add(account.recorder.measured());
+fn totals_of(lane: &Recorder) -> Totals {
+    let mut totals = lane.ramp();
+    totals.add(lane.measured());
     totals
+}
+
+/// Compares the spread series with the totals of all threads; says what differs.
+fn ticks_differ_from(ticks: &[(OpKind, Vec<Tick>)], totals: Totals) -> Option<String> {
+    let sums: Option<Vec<_>> = ticks.iter().map(|(_, ticks)| sums_of(ticks)).collect();
+    let sum = sums.map(|sums| sums.iter().fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1)));
+    (sum != Some((totals.bytes, totals.ops)))
+        .then(|| format!("the node's ticks do not sum to its threads' totals, {totals}"))
+}
+
+fn error_count(op: OpKind, kind: &FailedKind, thread: &ThreadPlan) -> ErrorCount {
+    ErrorCount {
+        op,
+        call: kind.failure.call.name().to_owned(),
+        errno: kind.failure.errno,
+        count: kind.count,
+        file: thread.file_name(kind.first_file),
+        offset: kind.first_offset,
+        sum_ns: kind.sum_ns,
+        max_ns: kind.max_ns,
+    }
 }
 
 /// Why a thread's account can't be trusted, whatever it says.
 fn doubt(account: &Account, stuck: Option<Issued>) -> Option<String> {
-    match account.recorder.lost() {
+    match account.lanes().iter().map(Recorder::lost).sum::<u64>() {
         0 if account.is_complete() || stuck.is_some() => None,
         0 => Some("it ended by a panic".to_owned()),
         lost => Some(format!("{lost} entries of its queues were not fetched in time and are lost")),

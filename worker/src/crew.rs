@@ -1,7 +1,6 @@
 //! The I/O threads of a point: armed together, started at one instant, ended or given up.
 
 use std::{
-    fs::File,
     io,
     num::NonZero,
     sync::{
@@ -15,23 +14,27 @@ use iofleet_shared::{
     ids::PointId,
     limits::INTERVAL_NS_MIN,
     stats::{NodeInterval, PointReport, Tick},
-    work::{Amount, EngineKind, Fsync, OpKind, ThreadPlan, WorkerPlan},
+    work::{Load, OpKind, WorkerPlan},
 };
 use rustix::thread::set_current_timer_slack;
 use tokio::sync::mpsc;
 
 use crate::{
+    arrivals::ArrivalQueue,
     collector::{Collector, Member},
-    engine::{AnyEngine, SyncRead, SyncWrite},
+    engine::EngineError,
+    host::placement::bind_thread,
     io_thread::{
-        self, Account, Control, Glance, Job, Order, Seat, Watch, Whereabouts, await_start, seat,
+        self, Account, Bench, Control, Glance, Seat, Watch, Whereabouts, await_start, seat,
     },
-    pattern::{Blocks, mix64},
-    payload::Buffer,
-    recorder::{Inlet, Recorder, rings},
+    recorder::Inlet,
     stamp::StampClock,
-    target::OpenedFile,
+    target::OpenedFiles,
 };
+
+use outfit::{Outfit, Station};
+
+mod outfit;
 
 /// Stack of an I/O thread; what is not touched takes no memory.
 const STACK: usize = 128 << 10;
@@ -40,13 +43,14 @@ const COLLECTOR_STACK: usize = 512 << 10;
 
 /// What a crew tells the daemon, through the channel given to [`Crew::arm`].
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "few at a time, and nearly all are intervals")]
 pub enum CrewEvent {
     /// A final interval; they come in order of k, none left out.
     Interval(NodeInterval),
     /// All threads have ended or were given up. Nothing follows.
     Ended {
-        /// The spread series from tick 0.
-        ticks: Vec<Tick>,
+        /// The spread series from tick 0, by kind of operation.
+        ticks: Vec<(OpKind, Vec<Tick>)>,
         /// Complete but for what the daemon adds (`syncfs_ns`, `cpu_share`).
         report: Box<PointReport>,
     },
@@ -102,6 +106,38 @@ pub enum CrewError {
         /// What the system said.
         source: io::Error,
     },
+    /// The engine can't be had.
+    #[error("I/O thread {thread}: {source}")]
+    Engine {
+        /// Its number in the fleet.
+        thread: u32,
+        /// Why.
+        source: EngineError,
+    },
+    /// A mapping was refused.
+    #[error("I/O thread {thread} can't map its file: {source}")]
+    Mapping {
+        /// Its number in the fleet.
+        thread: u32,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Its files can't be used.
+    #[error("I/O thread {thread}: {text}")]
+    Files {
+        /// Its number in the fleet.
+        thread: u32,
+        /// Why.
+        text: String,
+    },
+    /// It can't be bound to its cores.
+    #[error("I/O thread {thread} can't be bound to its core: {source}")]
+    Place {
+        /// Its number in the fleet.
+        thread: u32,
+        /// What the system said.
+        source: io::Error,
+    },
     /// A thread ended before it was parked.
     #[error("an I/O thread ended while it was being armed")]
     Vanished,
@@ -132,48 +168,46 @@ impl Crew {
     /// started has ended again then.
     pub fn arm(
         plan: &WorkerPlan,
-        files: Vec<OpenedFile>,
+        files: Vec<OpenedFiles>,
         mut clock: StampClock,
         memory_alignment: usize,
         events: mpsc::Sender<CrewEvent>,
     ) -> Result<Self, CrewError> {
-        let refuse = |what| CrewError::Plan { point: plan.point, what };
+        check(plan)?;
         if files.len() != plan.threads.len() {
-            return Err(refuse("it has not as many files as threads"));
+            let what = "it has not as many files as threads";
+            return Err(CrewError::Plan { point: plan.point, what });
         }
-        let bytes = usize::try_from(plan.block_bytes).ok().filter(|bytes| *bytes > 0);
-        let Some(bytes) = bytes else {
-            return Err(refuse("its block is not a size of memory"));
-        };
         clock.refine();
-        let plan = Arc::new(plan.clone());
         let recruits = files
             .into_iter()
-            .zip(&plan.threads)
-            .map(|(OpenedFile { file, open_ns }, thread)| {
-                let (op, engine, fsync, seed) = (plan.op, plan.engine, plan.fsync, thread.seed);
-                let buffer = BufferSpec { thread: thread.thread, bytes, memory_alignment, seed };
-                let EngineKind::Sync = engine;
-                let make = move || sync_engine(op, fsync, file, buffer);
-                Recruit { open_ns, engine: Box::new(make) }
+            .map(|files| {
+                let open_ns = files.open_ns;
+                let outfit = move |station: &Station<'_>| station.outfit(files);
+                Recruit { open_ns, outfit: Box::new(outfit) }
             })
             .collect();
-        Self::muster(plan, recruits, clock, events)
+        let camp = Camp { plan: Arc::new(plan.clone()), clock, memory_alignment };
+        Self::muster(camp, recruits, events)
     }
 
     fn muster(
-        plan: Arc<WorkerPlan>,
+        camp: Camp,
         recruits: Vec<Recruit>,
-        clock: StampClock,
         events: mpsc::Sender<CrewEvent>,
     ) -> Result<Self, CrewError> {
-        check_times(&plan)?;
         let cores = thread::available_parallelism().map_or(1, |cores| count(cores.get()));
         let control = Arc::new(Control::new(count(recruits.len()), cores));
-        let mut mustering = Mustering { control, handles: Vec::with_capacity(recruits.len()) };
-        match mustering.gather(&plan, recruits, clock, events) {
+        let arrivals = match camp.plan.load {
+            Load::Open(arrivals) => Some(Arc::new(ArrivalQueue::new(&arrivals))),
+            Load::Closed { .. } => None,
+        };
+        let clock = camp.clock;
+        let handles = Vec::with_capacity(recruits.len());
+        let mut mustering = Mustering { camp, arrivals, control, handles };
+        match mustering.gather(recruits, events) {
             Ok(glances) => {
-                let Mustering { control, handles } = mustering;
+                let Mustering { control, handles, .. } = mustering;
                 // Threads that are stuck are never joined, and so none is.
                 let threads = handles.iter().map(|handle| handle.thread().clone()).collect();
                 Ok(Self { control, clock, glances, threads })
@@ -242,23 +276,34 @@ impl Drop for Crew {
     }
 }
 
-/// What makes a thread's engine, on that thread, so that its memory is near it.
-type MakeEngine = Box<dyn FnOnce() -> Result<AnyEngine, CrewError> + Send>;
+/// What makes a thread's outfit, on that thread, so that its memory is near it.
+type MakeOutfit = Box<dyn FnOnce(&Station<'_>) -> Result<Outfit, CrewError> + Send>;
 
 struct Recruit {
     open_ns: u64,
-    engine: MakeEngine,
+    outfit: MakeOutfit,
+}
+
+/// What all threads of a crew are armed from.
+#[derive(Debug, Clone)]
+struct Camp {
+    plan: Arc<WorkerPlan>,
+    clock: StampClock,
+    memory_alignment: usize,
 }
 
 /// What a parked thread leaves with who armed it.
 struct Parked {
     at: usize,
     watch: Watch<Account>,
-    inlet: Inlet,
+    inlets: Vec<Inlet>,
+    remarks: Vec<String>,
 }
 
 /// A crew that is not complete.
 struct Mustering {
+    camp: Camp,
+    arrivals: Option<Arc<ArrivalQueue>>,
     control: Arc<Control>,
     handles: Vec<JoinHandle<()>>,
 }
@@ -266,24 +311,31 @@ struct Mustering {
 impl Mustering {
     fn gather(
         &mut self,
-        plan: &Arc<WorkerPlan>,
         recruits: Vec<Recruit>,
-        clock: StampClock,
         events: mpsc::Sender<CrewEvent>,
     ) -> Result<Vec<Glance>, CrewError> {
         let of = recruits.len();
-        let (parked, report) = (sync_channel(of), recruits.iter().map(|r| r.open_ns).collect());
+        let (parked, open_ns) = (sync_channel(of), recruits.iter().map(|r| r.open_ns).collect());
         let (tell, hear) = parked;
         let spawned = recruits.into_iter().enumerate().try_for_each(|(at, recruit)| {
-            self.recruit(plan, at, recruit, clock, tell.clone())
-                .map_err(|source| CrewError::Thread { thread: at + 1, of, source })
+            self.recruit(at, recruit, tell.clone()).map_err(|source| CrewError::Thread {
+                thread: at + 1,
+                of,
+                source,
+            })
         });
         drop(tell);
         spawned?;
-        let members = hear_all(&hear, report)?;
+        let members = hear_all(&hear, open_ns)?;
         let glances = members.iter().map(|member| member.watch.glance()).collect();
-        let collector =
-            Collector::new(Arc::clone(plan), Arc::clone(&self.control), clock, members, events);
+        let collector = Collector::new(
+            Arc::clone(&self.camp.plan),
+            Arc::clone(&self.control),
+            self.camp.clock,
+            members,
+            self.arrivals.clone(),
+            events,
+        );
         let handle = thread::Builder::new()
             .name("collector".to_owned())
             .stack_size(COLLECTOR_STACK)
@@ -295,17 +347,18 @@ impl Mustering {
 
     fn recruit(
         &mut self,
-        plan: &Arc<WorkerPlan>,
         at: usize,
         recruit: Recruit,
-        clock: StampClock,
         tell: SyncSender<Result<Parked, CrewError>>,
     ) -> io::Result<()> {
-        let (plan, control) = (Arc::clone(plan), Arc::clone(&self.control));
+        let (camp, arrivals) = (self.camp.clone(), self.arrivals.clone());
+        let control = Arc::clone(&self.control);
         let handle = thread::Builder::new()
-            .name(format!("io-{}", plan.threads[at].thread))
+            .name(format!("io-{}", self.camp.plan.threads[at].thread))
             .stack_size(STACK)
-            .spawn(move || serve(&plan, at, recruit.engine, clock, &control, tell))?;
+            .spawn(move || {
+                serve(&camp, at, recruit.outfit, &control, arrivals.as_ref(), tell);
+            })?;
         self.handles.push(handle);
         Ok(())
     }
@@ -329,17 +382,22 @@ fn hear_all(
         parked.push(hear.recv().map_err(|_| CrewError::Vanished)??);
     }
     parked.sort_unstable_by_key(|parked| parked.at);
-    let member = |(Parked { watch, inlet, .. }, open_ns)| Member { watch, inlet, open_ns };
+    let member = |(Parked { watch, inlets, remarks, .. }, open_ns)| Member {
+        watch,
+        inlets,
+        open_ns,
+        remarks,
+    };
     Ok(parked.into_iter().zip(open_ns).map(member).collect())
 }
 
 /// The life of an I/O thread.
 fn serve(
-    plan: &WorkerPlan,
+    camp: &Camp,
     at: usize,
-    engine: MakeEngine,
-    clock: StampClock,
+    outfit: MakeOutfit,
     control: &Control,
+    arrivals: Option<&Arc<ArrivalQueue>>,
     tell: SyncSender<Result<Parked, CrewError>>,
 ) {
     /// Also a thread that panics has ended; dropped after the seat.
@@ -352,20 +410,22 @@ fn serve(
     let _leaving = Leaving(control);
     // The default would let the kernel wake it 50 us late.
     let _ = set_current_timer_slack(Some(NonZero::<u64>::MIN));
-    let thread = &plan.threads[at];
-    let engine = match engine() {
-        Ok(engine) => engine,
+    let Camp { plan, clock, memory_alignment } = camp;
+    let (clock, memory_alignment) = (*clock, *memory_alignment);
+    let thread = plan.threads[at].thread;
+    let station = Station { plan, at, memory_alignment, clock, control, arrivals };
+    let placed = bind_thread(&plan.placement, at)
+        .map_err(|source| CrewError::Place { thread, source })
+        .and_then(|()| outfit(&station));
+    let Outfit { engine, source, fittings, account, inlets, job, remarks } = match placed {
+        Ok(outfit) => outfit,
         Err(error) => {
             let _ = tell.send(Err(error));
             return;
         }
     };
-    let order = order_of(plan, thread);
-    let job = job_of(plan, thread, order.blocks.count());
-    let (outlet, inlet) = rings();
-    let recorder = Recorder::new(plan.interval_ns, plan.ramp_ns, outlet);
-    let (seat, watch) = seat(Account::new(recorder, &order, plan.op));
-    if tell.send(Ok(Parked { at, watch, inlet })).is_err() {
+    let (seat, watch) = seat(account);
+    if tell.send(Ok(Parked { at, watch, inlets, remarks })).is_err() {
         return;
     }
     drop(tell);
@@ -376,59 +436,12 @@ fn serve(
         }
         return;
     };
+    let bench = Bench { job: &job, timeline: &timeline, control };
     // Who was given up has nothing to say.
-    let _: Result<Seat<_>, _> = io_thread::run(seat, engine, order, &job, &timeline, control);
+    let _: Result<Seat<_>, _> = io_thread::run(seat, engine, source, fittings, bench);
 }
 
-fn order_of(plan: &WorkerPlan, thread: &ThreadPlan) -> Order {
-    let blocks = Arc::new(Blocks::new(&thread.extents, plan.block_bytes));
-    Order { blocks, pattern: plan.pattern, seed: thread.seed }
-}
-
-fn job_of(plan: &WorkerPlan, thread: &ThreadPlan, blocks: u64) -> Job {
-    let flush_at_end = plan.op == OpKind::Write && plan.fsync == Fsync::End;
-    let (operations, deadline_ns) = match plan.amount {
-        Amount::Share => (thread.operations, None),
-        Amount::Time { duration_ns, repeat } => {
-            (if repeat { u64::MAX } else { blocks }, Some(plan.ramp_ns.saturating_add(duration_ns)))
-        }
-    };
-    // Without a whole block there is nothing to do.
-    let operations = if blocks == 0 { 0 } else { operations };
-    Job { operations, deadline_ns, flush_at_end }
-}
-
-#[derive(Debug, Clone, Copy)]
-struct BufferSpec {
-    thread: u32,
-    bytes: usize,
-    memory_alignment: usize,
-    seed: u64,
-}
-
-fn sync_engine(
-    op: OpKind,
-    fsync: Fsync,
-    file: Arc<File>,
-    spec: BufferSpec,
-) -> Result<AnyEngine, CrewError> {
-    let BufferSpec { thread, bytes, memory_alignment: alignment, seed } = spec;
-    let buffer = match op {
-        OpKind::Read => Buffer::new(bytes, alignment),
-        OpKind::Write => Buffer::seeded(bytes, alignment, mix64(seed)),
-    };
-    let refused = |source| CrewError::Memory { thread, bytes: bytes as u64, alignment, source };
-    let buffer = buffer.map_err(refused)?;
-    Ok(match (op, fsync) {
-        (OpKind::Read, _) => AnyEngine::SyncRead(SyncRead::new(file, buffer)),
-        (OpKind::Write, Fsync::Each) => AnyEngine::SyncWriteEach(SyncWrite::new(file, buffer)),
-        (OpKind::Write, Fsync::End | Fsync::None) => {
-            AnyEngine::SyncWrite(SyncWrite::new(file, buffer))
-        }
-    })
-}
-
-fn check_times(plan: &WorkerPlan) -> Result<(), CrewError> {
+fn check(plan: &WorkerPlan) -> Result<(), CrewError> {
     let refuse = |what| Err(CrewError::Plan { point: plan.point, what });
     if plan.threads.is_empty() {
         return refuse("it has no threads");

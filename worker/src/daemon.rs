@@ -60,6 +60,8 @@ const GOODBYE_WITHIN: Duration = Duration::from_millis(500);
 pub struct DaemonConfig {
     /// Directories below which it may work.
     pub roots: Vec<PathBuf>,
+    /// Block devices that may be used, data on them included.
+    pub devices: Vec<PathBuf>,
     /// A root may lie on the same device as its parent directory.
     pub allow_local: bool,
     /// Its keys.
@@ -112,12 +114,13 @@ pub async fn serve(
     let priority = ControlPriority::take();
     let helpers = Helpers::new(priority);
     let host = Host::default();
-    let DaemonConfig { roots, allow_local, identity: _ } = config;
+    let DaemonConfig { roots, devices, allow_local, identity: _ } = config;
     let prepared = helpers.call(TARGET_CALL_WITHIN, move || {
         // On a helper thread: the clock is calibrated as I/O threads will see it.
         let clock = StampClock::calibrate();
         let facts = Host::default().facts(&clock, priority.granted);
-        Ok::<_, RootError>((Targets::new(&roots, allow_local, Host::default())?, clock, facts))
+        let targets = Targets::new(&roots, devices, allow_local, Host::default())?;
+        Ok::<_, RootError>((targets, clock, facts))
     });
     let mut shutdown = std::pin::pin!(shutdown);
     let prepared = tokio::select! {

@@ -1,5 +1,5 @@
-//! What a worker knows of its machine: facts that hold as long as it lives, CPU time, mounts, and
-//! the priorities of its own threads.
+//! What a worker knows of its machine: facts that hold as long as it lives, CPU time, mounts, the
+//! priorities of its own threads, and where threads and buffers may be put.
 
 use std::{fs, io::Read, path::PathBuf};
 
@@ -15,6 +15,7 @@ pub use nice::ControlPriority;
 mod cpu;
 mod mounts;
 mod nice;
+pub mod placement;
 
 /// Where a machine's facts are read: `/proc`, or a recorded copy of it.
 #[derive(Debug, Clone)]

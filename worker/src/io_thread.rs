@@ -2,29 +2,34 @@
 //!
 //! Between the two stamps of an operation there is its call and nothing else. Filing it happens
 //! after the second stamp, in memory of the thread's own: no lock, no allocation, no formatting.
-//! The loop is generic over engine, order and clock, picked once by [`run`].
+//! There is one loop for engines that do one operation at a time (`steps`) and one for those with a
+//! queue (`queued`), both generic over engine, source and clock, picked once by [`run`].
 
-use std::{sync::Arc, thread, time::Duration};
+use std::{thread, time::Duration};
 
 use iofleet_shared::{
-    limits::{ERRORS_IN_A_ROW_MAX, ROLL_CALL},
-    stats::ThreadEnd,
-    work::Pattern,
+    limits::ROLL_CALL,
+    stats::{CpuTime, FileTimes, NamesLeft, ThreadEnd},
 };
 
 use crate::{
-    engine::{AnyEngine, Engine, Failure, Transfer},
-    pattern::{Blocks, Cursor, Place, Random, RandomOnce, Sequential},
+    engine::{AnyEngine, Engine, Failure, Queue},
+    pattern::{AnySource, Source},
     stamp::{Clock, Gettime, StampClock, StampKind, Tsc, sleep_until},
 };
 
-pub use account::{Account, Issued};
+pub use account::{Account, AccountSpec, Issued};
 pub use claim::{Glance, Gone, Seat, Taken, Watch, Whereabouts, seat};
 pub use control::Control;
+pub use fittings::{Contents, Fittings, Pacing};
 
 mod account;
 mod claim;
 mod control;
+mod fittings;
+mod queued;
+mod steps;
+mod usage;
 
 /// How long before T0 a parked thread changes over to the absolute sleep.
 const SLEEP_NS: u64 = 2_000_000;
@@ -34,8 +39,8 @@ const SPIN_NS: u64 = 200_000;
 /// What one thread is to do, beside where.
 #[derive(Debug, Clone, Copy)]
 pub struct Job {
-    /// Operations at most.
-    pub operations: u64,
+    /// Blocks of the thread's grid, or names, at most.
+    pub blocks: u64,
     /// No operation is issued from then on, in ns after T0.
     pub deadline_ns: Option<u64>,
     /// Whether fsync follows the last operation.
@@ -103,101 +108,191 @@ pub fn await_start(control: &Control, clock: StampClock) -> Option<Timeline> {
     (control.is_committed() && !control.is_stopped()).then_some(timeline)
 }
 
-/// Does the job with the loop made for this engine, order and clock.
+/// Does the job with the loop made for this engine, source and clock.
 ///
 /// # Errors
 /// When the thread was given up meanwhile.
 pub fn run(
     seat: Seat<Account>,
     engine: AnyEngine,
-    order: Order,
-    job: &Job,
-    timeline: &Timeline,
-    control: &Control,
+    source: AnySource,
+    fittings: Fittings,
+    bench: Bench<'_>,
 ) -> Result<Seat<Account>, Gone> {
-    let rest = Rest { seat, order, job, timeline, control };
+    let rest = Rest { seat, source, fittings, bench };
     match engine {
-        AnyEngine::SyncRead(engine) => rest.with_engine(engine),
-        AnyEngine::SyncWrite(engine) => rest.with_engine(engine),
-        AnyEngine::SyncWriteEach(engine) => rest.with_engine(engine),
+        AnyEngine::Sync(engine) => rest.in_steps(engine),
+        AnyEngine::SyncSpecial(engine) => rest.in_steps(engine),
+        AnyEngine::Mmap(engine) => rest.in_steps(engine),
+        AnyEngine::Names(engine) => rest.in_steps(*engine),
+        AnyEngine::Both(engine) => rest.in_steps(*engine),
+        AnyEngine::Null(engine) => rest.in_steps(engine),
+        AnyEngine::Uring(engine) => rest.queued(*engine),
+        AnyEngine::Libaio(engine) => rest.queued(*engine),
         #[cfg(test)]
-        AnyEngine::Scripted(engine) => rest.with_engine(engine),
+        AnyEngine::Scripted(engine) => rest.in_steps(engine),
+        #[cfg(test)]
+        AnyEngine::ScriptedQueue(engine) => rest.queued(engine),
     }
 }
 
-/// A thread's blocks, and the order in which it takes them.
-#[derive(Debug, Clone)]
-pub struct Order {
-    /// Which blocks.
-    pub blocks: Arc<Blocks>,
-    /// In which order.
-    pub pattern: Pattern,
-    /// Seed of the order.
-    pub seed: u64,
+/// What a thread has to go by.
+#[derive(Debug, Clone, Copy)]
+pub struct Bench<'a> {
+    /// What it is to do.
+    pub job: &'a Job,
+    /// T0, and how stamps convert.
+    pub timeline: &'a Timeline,
+    /// What its crew shares.
+    pub control: &'a Control,
 }
 
 struct Rest<'a> {
     seat: Seat<Account>,
-    order: Order,
-    job: &'a Job,
-    timeline: &'a Timeline,
-    control: &'a Control,
+    source: AnySource,
+    fittings: Fittings,
+    bench: Bench<'a>,
 }
 
 impl Rest<'_> {
-    fn with_engine(self, mut engine: impl Engine) -> Result<Seat<Account>, Gone> {
-        let Order { blocks, pattern, seed } = self.order.clone();
-        match pattern {
-            Pattern::Sequential => self.with_cursor(&mut engine, Sequential::new(blocks)),
-            Pattern::Random => self.with_cursor(&mut engine, Random::new(blocks, seed)),
-            Pattern::RandomOnce => self.with_cursor(&mut engine, RandomOnce::new(blocks, seed)),
-        }
+    fn in_steps(self, engine: impl Engine) -> Result<Seat<Account>, Gone> {
+        let Self { seat, source, fittings, bench } = self;
+        with_source(source, bench, StepsLoop { seat, engine, fittings, bench })
     }
 
-    fn with_cursor(
-        self,
-        engine: &mut impl Engine,
-        mut cursor: impl Cursor,
-    ) -> Result<Seat<Account>, Gone> {
-        let Self { seat, job, timeline, control, .. } = self;
-        match timeline.clock.kind() {
-            StampKind::Tsc => drive(seat, engine, &mut cursor, Tsc, job, timeline, control),
-            StampKind::Gettime => drive(seat, engine, &mut cursor, Gettime, job, timeline, control),
-        }
+    fn queued(self, engine: impl Queue) -> Result<Seat<Account>, Gone> {
+        let Self { seat, source, fittings, bench } = self;
+        with_source(source, bench, QueuedLoop { seat, engine, fittings, bench })
     }
 }
 
-/// The stamps and the outcome of a call.
-struct Stamped<T> {
-    start: u64,
-    end: u64,
-    outcome: T,
+/// A loop that waits for its source and clock.
+trait Loop {
+    fn run(self, source: impl Source, clock: impl Clock) -> Result<Seat<Account>, Gone>;
 }
 
-/// Issues operations until the job is done, then closes the account.
-///
-/// # Errors
-/// When the thread was given up meanwhile: its account is gone and it must leave.
-pub fn drive(
-    seat: Seat<Account>,
-    engine: &mut impl Engine,
-    cursor: &mut impl Cursor,
-    clock: impl Clock,
-    job: &Job,
-    timeline: &Timeline,
-    control: &Control,
+fn with_source(
+    source: AnySource,
+    bench: Bench<'_>,
+    ready: impl Loop,
 ) -> Result<Seat<Account>, Gone> {
-    let (mut seat, end, since) = operate(seat, engine, cursor, clock, job, timeline, control)?;
-    let account = seat.account();
-    if account.issued() == 0 {
-        control.has_begun();
+    match source {
+        AnySource::Sequential(source) => with_clock(source, bench, ready),
+        AnySource::Random(source) => with_clock(source, bench, ready),
+        AnySource::RandomOnce(source) => with_clock(source, bench, ready),
+        AnySource::Drawn(source) => with_clock(source, bench, ready),
+        AnySource::Names(source) => with_clock(*source, bench, ready),
+        AnySource::Both(source) => with_clock(*source, bench, ready),
     }
-    account.finished(end, job.deadline_ns);
+}
+
+fn with_clock(
+    source: impl Source,
+    bench: Bench<'_>,
+    ready: impl Loop,
+) -> Result<Seat<Account>, Gone> {
+    match bench.timeline.clock.kind() {
+        StampKind::Tsc => ready.run(source, Tsc),
+        StampKind::Gettime => ready.run(source, Gettime),
+    }
+}
+
+struct StepsLoop<'a, E> {
+    seat: Seat<Account>,
+    engine: E,
+    fittings: Fittings,
+    bench: Bench<'a>,
+}
+
+impl<E: Engine> Loop for StepsLoop<'_, E> {
+    fn run(self, mut source: impl Source, clock: impl Clock) -> Result<Seat<Account>, Gone> {
+        let Self { seat, mut engine, mut fittings, bench } = self;
+        let spent = usage::now();
+        let (seat, end, since) =
+            steps::operate(seat, &mut engine, &mut source, &mut fittings, clock, bench)?;
+        let mut seat = finish(seat, end, &fittings, bench, spent);
+        seat = flush(seat, end, since, clock, bench, || engine.flush())?;
+        let mut settled = Ok(());
+        while let Some(request) = source.settle().filter(|_| settled.is_ok()) {
+            let call = || engine.prepare(&request).and_then(|()| engine.perform(&request).result);
+            let (back, result) = seat.away(clock.now(), call)?;
+            (seat, settled) = (back, result.map(|_| ()));
+        }
+        let (mut seat, closed) = seat.away(clock.now(), || engine.close())?;
+        if let Err(failure) = settled.and(closed) {
+            seat.account().failed_late(timeline_now(clock, bench), failure);
+        }
+        let names = source.names();
+        let known = |names: NamesLeft| {
+            // What a failed call has left, nobody knows.
+            let renamed = names.renamed.filter(|_| settled.is_ok());
+            NamesLeft { renamed, ..names }
+        };
+        seat.account().names_left(names.map(known));
+        seat.account().closed(engine.file_times());
+        Ok(seat)
+    }
+}
+
+struct QueuedLoop<'a, Q> {
+    seat: Seat<Account>,
+    engine: Q,
+    fittings: Fittings,
+    bench: Bench<'a>,
+}
+
+impl<Q: Queue> Loop for QueuedLoop<'_, Q> {
+    fn run(self, mut source: impl Source, clock: impl Clock) -> Result<Seat<Account>, Gone> {
+        let Self { seat, mut engine, mut fittings, bench } = self;
+        let spent = usage::now();
+        let (seat, end, since) =
+            queued::operate(seat, &mut engine, &mut source, &mut fittings, clock, bench)?;
+        let seat = finish(seat, end, &fittings, bench, spent);
+        let seat = flush(seat, end, since, clock, bench, || engine.flush())?;
+        let (mut seat, ()) = seat.away(clock.now(), || engine.close())?;
+        seat.account().closed(FileTimes::default());
+        Ok(seat)
+    }
+}
+
+/// ns after T0.
+fn timeline_now(clock: impl Clock, bench: Bench<'_>) -> u64 {
+    bench.timeline.after_t0(clock.now())
+}
+
+/// No further operation will be issued.
+fn finish(
+    mut seat: Seat<Account>,
+    end: ThreadEnd,
+    fittings: &Fittings,
+    bench: Bench<'_>,
+    spent: CpuTime,
+) -> Seat<Account> {
+    let account = seat.account();
+    account.spent(usage::since(spent));
+    if account.issued() == 0 {
+        bench.control.has_begun();
+    }
+    account.finished(end, bench.job.deadline_ns);
+    account.offered(fittings.pacing.totals());
+    seat
+}
+
+/// Makes what was written durable, where that was asked for, and says when the thread ended.
+fn flush(
+    mut seat: Seat<Account>,
+    end: ThreadEnd,
+    since: u64,
+    clock: impl Clock,
+    bench: Bench<'_>,
+    call: impl FnOnce() -> Result<(), Failure>,
+) -> Result<Seat<Account>, Gone> {
+    let Bench { job, timeline, control } = bench;
     // Who is told to stop does not wait for data to become durable, and reports no fsync.
-    if job.flush_at_end && account.issued() > 0 && end != ThreadEnd::Stopped {
+    if job.flush_at_end && seat.account().issued() > 0 && end != ThreadEnd::Stopped {
         let (back, flush) = seat.away(since, || {
             let start = clock.now();
-            let outcome = engine.flush();
+            let outcome = call();
             Stamped { start, end: clock.now(), outcome }
         })?;
         seat = back;
@@ -207,73 +302,14 @@ pub fn drive(
     if let Some(ended) = seat.account().ended() {
         control.ended_at(ended);
     }
-    let (mut seat, ()) = seat.away(clock.now(), || engine.close())?;
-    seat.account().seal();
     Ok(seat)
 }
 
-#[inline]
-fn operate(
-    mut seat: Seat<Account>,
-    engine: &mut impl Engine,
-    cursor: &mut impl Cursor,
-    clock: impl Clock,
-    job: &Job,
-    timeline: &Timeline,
-    control: &Control,
-) -> Result<(Seat<Account>, ThreadEnd, u64), Gone> {
-    let deadline = job.deadline_ns.map_or(u64::MAX, |ns| timeline.stamp_at(ns));
-    let mut since = clock.now();
-    let mut bytes_shown = 0;
-    let mut errors_in_a_row = 0;
-    for issued in 0..job.operations {
-        if control.is_stopped() {
-            return Ok((seat, ThreadEnd::Stopped, since));
-        }
-        let Place { number, offset } = cursor.next();
-        let (back, call) = seat.away(since, || {
-            let start = clock.now();
-            if start >= deadline {
-                return None;
-            }
-            let outcome = engine.transfer(offset);
-            Some(Stamped { start, end: clock.now(), outcome })
-        })?;
-        seat = back;
-        let Some(Stamped { start, end, outcome }) = call else {
-            return Ok((seat, ThreadEnd::Deadline, since));
-        };
-        since = end;
-        let times = Issued { start: timeline.after_t0(start), end: timeline.after_t0(end) };
-        if issued == 0 {
-            seat.account().begun(times.start);
-        }
-        match outcome {
-            Transfer { shorts: 0, result: Ok(bytes) } => {
-                seat.account().succeeded(times, number, bytes);
-                bytes_shown += bytes;
-                seat.show_bytes(bytes_shown);
-                errors_in_a_row = 0;
-            }
-            Transfer { shorts, result } => {
-                seat.account().uncommon(times, number, offset, shorts, result);
-                errors_in_a_row = if result.is_ok() { 0 } else { errors_in_a_row + 1 };
-                bytes_shown += result.unwrap_or(0);
-                seat.show_bytes(bytes_shown);
-                if result.is_err_and(Failure::is_fatal) || errors_in_a_row >= ERRORS_IN_A_ROW_MAX {
-                    return Ok((seat, ThreadEnd::Errors, since));
-                }
-            }
-        }
-        if times.end > control.first_end() {
-            seat.account().recorder.first_end_passed();
-        }
-        if issued == 0 && control.has_begun() {
-            roll_call(clock, timeline, control);
-            since = clock.now();
-        }
-    }
-    Ok((seat, ThreadEnd::Finished, since))
+/// The stamps and the outcome of a call.
+struct Stamped<T> {
+    start: u64,
+    end: u64,
+    outcome: T,
 }
 
 /// Yields until all threads of the worker have issued an operation: without it, each would keep its

@@ -2,20 +2,29 @@
 //!
 //! Modules from the top floor down; each uses only what stands below it:
 //! `cli` · `daemon` (select and effects) · `machine` (pure: event in, effects out), `crew` (arms,
-//! starts, gives up threads) · `io_thread`, `collector` · `engine`, `pattern`, `payload`,
-//! `recorder`, `target` (roots, datasets), `host` (facts, CPU), `link` (thin QUIC task) · `stamp`.
+//! starts, gives up threads) · `io_thread`, `collector` · `arrivals`, `engine`, `names` (which name
+//! comes next), `files` (descriptors), `pattern`, `payload`, `recorder`, `tree`, `target` (roots,
+//! datasets), `host` (facts, CPU), `link` (thin QUIC task) · `stamp`, `fault` (copies that outlive
+//! SIGBUS).
 
+pub mod arrivals;
 pub mod cli;
 pub mod collector;
 pub mod crew;
 pub mod daemon;
 pub mod engine;
+mod fault;
+pub mod files;
+#[cfg(test)]
+pub(crate) mod fixture;
 pub mod host;
 pub mod io_thread;
 pub mod link;
 pub mod machine;
+pub mod names;
 pub mod pattern;
 pub mod payload;
 pub mod recorder;
 pub mod stamp;
 pub mod target;
+pub mod tree;

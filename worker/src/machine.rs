@@ -18,7 +18,7 @@ use iofleet_shared::{
     limits::{LEASE, as_ns},
     stats::{NodeInterval, PointReport, Tick},
     wire::{Command, Delivery, Notice, Refusal, RefusalKind, Removal},
-    work::{DatasetDir, TargetSpec, WorkerPlan},
+    work::{DatasetDir, OpKind, TargetSpec, WorkerPlan},
 };
 
 mod check;
@@ -94,7 +94,7 @@ pub enum Event {
         /// The ticket by which the crew was armed.
         ticket: Ticket,
         /// The spread series from tick 0.
-        ticks: Vec<Tick>,
+        ticks: Vec<(OpKind, Vec<Tick>)>,
         /// Complete but for `syncfs_ns`.
         report: Box<PointReport>,
     },

@@ -7,26 +7,26 @@
 //!   the ticks between its issue and its completion, in integers that lose nothing;
 //! - *latencies*, in histograms that cover one interval each (or more when the collector is late).
 //!
-//! Times are ns after T0. Operations come one after the other. As long as one ends inside the
-//! current tick and interval it costs one comparison and a few additions.
+//! Times are ns after T0. Operations come in the order in which they complete, and may overlap. As
+//! long as one lies inside the current tick and interval it costs two comparisons and a few
+//! additions. A recorder is of one kind of operation of one thread.
 
 use std::fmt;
 
-use iofleet_shared::{
-    limits::TICK_NS,
-    stats::{BYTE_UNITS, LatencyCounts, OP_UNITS},
-};
+use iofleet_shared::stats::{BYTE_UNITS, OP_UNITS};
 
-use crate::engine::Failure;
+use crate::engine::{Failure, Request};
 
 pub use failures::{FailedKind, Failures};
-pub use rings::{Counters, FullLatency, Inlet, Outlet, TickRun, rings};
+pub use rings::{Counters, FullLatency, Histograms, Inlet, Outlet, TickRun, rings, rings_of_depth};
 
 use recent::Recent;
+use ticks::Ticks;
 
 mod failures;
 mod recent;
 mod rings;
+mod ticks;
 
 /// Plain sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -61,22 +61,8 @@ impl fmt::Display for Totals {
 pub struct Rest<'a> {
     /// The last interval.
     pub counters: Option<Counters>,
-    /// The last tick.
-    pub tick: Option<TickRun>,
     /// The last latencies, and the last interval that they cover.
-    pub latency: Option<(u32, &'a LatencyCounts)>,
-}
-
-/// The current tick: what lies whole in it in plain numbers, and shares of operations that reach
-/// beyond it in units.
-#[derive(Debug, Default)]
-struct Tick {
-    index: u64,
-    bytes: u64,
-    ops: u64,
-    busy_ns: u64,
-    byte_units: u64,
-    op_units: u64,
+    pub latency: Option<(u32, &'a Histograms)>,
 }
 
 /// Bytes and count of operations, in units.
@@ -88,53 +74,62 @@ pub struct Units {
     pub ops: u128,
 }
 
-/// The accounts of one thread.
+/// The accounts of one kind of operation of one thread.
 #[derive(Debug)]
 pub struct Recorder {
-    /// End of the current tick or interval, whichever is first.
+    /// Operations that end from here on go the long way: end of the current tick or interval,
+    /// whichever is first.
     edge: u64,
+    /// So do those that began before: begin of the current tick, but not before the warm-up's end.
+    floor: u64,
     last_end: u64,
-    /// Issue of the operation that was in flight at the end of the warm-up, else that end.
+    /// Earliest issue of the operations that were in flight at the end of the warm-up, else that
+    /// end.
     measured_from: u64,
     /// Operations issued before it are in no latency.
     latency_from: u64,
     measured: bool,
     totals: [Totals; 2],
     interval: Counters,
-    tick: Tick,
-    latency: LatencyCounts,
+    ticks: Ticks,
+    latency: Histograms,
     interval_end: u64,
     interval_ns: u64,
     ramp_ns: u64,
     outlet: Outlet,
     /// For the end of the warm-up: latencies of the two phases never share a histogram.
-    reserve: Option<LatencyCounts>,
+    reserve: Option<Histograms>,
     failures: Failures,
     recent: Recent,
 }
 
 impl Recorder {
-    /// Empty accounts. `ramp_ns` (0: no warm-up) is a multiple of `interval_ns`, which is not 0.
+    /// Empty accounts. `ramp_ns` (0: no warm-up) is a multiple of `interval_ns`, which is not 0;
+    /// at most `depth` operations are in flight at a time.
     #[must_use]
-    pub fn new(interval_ns: u64, ramp_ns: u64, outlet: Outlet) -> Self {
-        Self {
-            edge: interval_ns.min(TICK_NS),
+    pub fn new(interval_ns: u64, ramp_ns: u64, depth: u32, outlet: Outlet) -> Self {
+        let latency = outlet.histograms();
+        let mut recorder = Self {
+            edge: 0,
+            floor: 0,
             last_end: 0,
             measured_from: ramp_ns,
             latency_from: 0,
             measured: ramp_ns == 0,
             totals: [Totals::default(); 2],
             interval: Counters::default(),
-            tick: Tick::default(),
-            latency: LatencyCounts::new(),
+            ticks: Ticks::new(),
+            reserve: (ramp_ns > 0).then(|| outlet.histograms()),
+            latency,
             interval_end: interval_ns,
             interval_ns,
             ramp_ns,
             outlet,
-            reserve: (ramp_ns > 0).then(LatencyCounts::new),
             failures: Failures::default(),
-            recent: Recent::default(),
-        }
+            recent: Recent::new(depth),
+        };
+        recorder.set_edges();
+        recorder
     }
 
     /// From when on measured payload counts, for a thread that began before.
@@ -144,15 +139,33 @@ impl Recorder {
     }
 
     /// Counts an operation of `bytes`, issued at `start` and completed at `end`.
-    #[inline]
+    #[inline(always)]
     pub fn completed(&mut self, start: u64, end: u64, bytes: u64) {
+        let (start, end) = self.count(start, end, bytes);
+        if start >= self.latency_from {
+            self.latency.service.record(end - start);
+        }
+    }
+
+    /// The same under an offered load, for an operation that arrived at `intended`.
+    #[inline(never)]
+    pub fn answered(&mut self, intended: u64, start: u64, end: u64, bytes: u64) {
+        let (start, end) = self.count(start, end, bytes);
+        if intended >= self.latency_from {
+            self.latency.service.record(end - start);
+            if let Some(response) = &mut self.latency.response {
+                response.record(end.saturating_sub(intended));
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn count(&mut self, start: u64, end: u64, bytes: u64) -> (u64, u64) {
         let (start, end) = self.in_order(start, end);
-        if end >= self.edge {
+        if end >= self.edge || start < self.floor {
             self.turn(start, end, bytes);
         } else {
-            self.tick.bytes += bytes;
-            self.tick.ops += 1;
-            self.tick.busy_ns += end - start;
+            self.ticks.add_whole(bytes, end - start);
         }
         self.interval.bytes += bytes;
         self.interval.ops += 1;
@@ -160,19 +173,17 @@ impl Recorder {
         totals.bytes += bytes;
         totals.ops += 1;
         self.recent.push(start, end, bytes);
-        if start >= self.latency_from {
-            self.latency.record(end - start);
-        }
+        (start, end)
     }
 
-    /// Counts an operation at `offset` that failed.
+    /// Counts an operation that failed.
     #[cold]
-    pub fn failed(&mut self, start: u64, end: u64, failure: Failure, offset: u64) {
+    pub fn failed(&mut self, start: u64, end: u64, failure: Failure, request: &Request) {
         let (start, end) = self.in_order(start, end);
         self.pass(end);
         self.interval.errors += 1;
         self.totals[usize::from(self.measured)].errors += 1;
-        self.failures.add(failure, start, end, offset);
+        self.failures.add(failure, start, end, request);
     }
 
     /// Goes on to `end` without an operation.
@@ -180,7 +191,7 @@ impl Recorder {
     pub fn pass(&mut self, end: u64) {
         if end >= self.interval_end {
             self.enter_interval(end);
-            self.set_edge();
+            self.set_edges();
         }
     }
 
@@ -202,10 +213,10 @@ impl Recorder {
         self.last_end
     }
 
-    /// The crew's first thread has ended before the last operation did.
+    /// The crew's first thread has ended, at `first_end`, before the last operation did.
     #[inline]
-    pub fn first_end_passed(&mut self) {
-        self.recent.keep(self.totals[1]);
+    pub fn first_end_passed(&mut self, first_end: u64) {
+        self.recent.keep(self.totals[1], first_end);
     }
 
     /// Payload of the measured phase up to `first_end`, ns after T0, the instant at which the
@@ -233,40 +244,40 @@ impl Recorder {
         self.interval.k
     }
 
-    /// What is left, once the queues are empty and no operation will come.
-    pub fn close(&mut self) -> Rest<'_> {
-        let tick = self.tick.run();
-        self.tick = Tick { index: self.tick.index, ..Tick::default() };
+    /// What is left, once the queues are empty and no operation will come. The ticks go to `take`.
+    pub fn close(&mut self, take: impl FnMut(TickRun)) -> Rest<'_> {
+        self.ticks.close(take);
         let counters = self.interval.take(true);
-        let latency = (self.latency.count() > 0).then_some((self.interval.k, &self.latency));
-        Rest { counters, tick, latency }
+        let has_any = self.latency.service.count() > 0;
+        Rest { counters, latency: has_any.then_some((self.interval.k, &self.latency)) }
     }
 
-    /// Readings of one thread may be reordered by a few ns in the processor; time does not go back.
+    /// Operations come in the order of their completions. Readings may be reordered by a few ns in
+    /// the processor; time does not go back.
     #[inline]
     fn in_order(&mut self, start: u64, end: u64) -> (u64, u64) {
-        let start = start.max(self.last_end);
-        let end = end.max(start);
+        let end = end.max(self.last_end);
         self.last_end = end;
-        (start, end)
+        (start.min(end), end)
     }
 
     #[cold]
     fn turn(&mut self, start: u64, end: u64, bytes: u64) {
         if end >= self.interval_end {
-            let in_ramp = !self.measured;
             self.enter_interval(end);
-            if in_ramp && self.measured && start < self.ramp_ns {
-                self.measured_from = start;
-                self.recent.straddles(start, end, bytes);
-            }
         }
-        self.spread(start, end, bytes);
-        self.set_edge();
+        if self.measured && start < self.ramp_ns {
+            self.measured_from = self.measured_from.min(start);
+            self.recent.straddles(start, end, bytes, self.ramp_ns);
+        }
+        self.ticks.spread(start, end, bytes, &mut self.outlet);
+        self.set_edges();
     }
 
-    fn set_edge(&mut self) {
-        self.edge = self.interval_end.min((self.tick.index + 1).saturating_mul(TICK_NS));
+    fn set_edges(&mut self) {
+        self.edge = self.interval_end.min(self.ticks.end_ns());
+        let floor = self.ticks.begin_ns();
+        self.floor = if self.measured { floor.max(self.ramp_ns) } else { floor };
     }
 
     fn enter_interval(&mut self, end: u64) {
@@ -286,7 +297,7 @@ impl Recorder {
 
     /// Hands the latencies over if there is another histogram to go on with.
     fn hand_latency(&mut self, leaves_ramp: bool) -> bool {
-        if self.latency.count() == 0 {
+        if self.latency.service.count() == 0 {
             return true;
         }
         let reserve = || {
@@ -299,54 +310,6 @@ impl Recorder {
         self.outlet.latency(FullLatency { k: self.interval.k, counts });
         true
     }
-
-    /// Shares an operation out over its ticks. Each gets its share rounded down, the last one what
-    /// is left.
-    fn spread(&mut self, start: u64, end: u64, bytes: u64) {
-        // An operation that ends on an edge has no part in the tick that begins there.
-        let last = if end > start { (end - 1) / TICK_NS } else { end / TICK_NS };
-        let first = start / TICK_NS;
-        if first >= last {
-            self.enter_tick(last);
-            self.tick.bytes += bytes;
-            self.tick.ops += 1;
-            self.tick.busy_ns += end - start;
-            return;
-        }
-        let whole = Units::of(bytes, 1);
-        let duration = end - start;
-        let head_ns = (first + 1) * TICK_NS - start;
-        let head = whole.share(head_ns, duration);
-        self.enter_tick(first);
-        self.tick.add(head, head_ns);
-        let middle = whole.share(TICK_NS, duration);
-        let length = last - first - 1;
-        self.enter_tick(last);
-        if length > 0 {
-            self.outlet.ticks(TickRun {
-                first: first + 1,
-                length,
-                bytes: narrow(middle.bytes),
-                ops: narrow(middle.ops),
-                busy_ns: TICK_NS,
-            });
-        }
-        let middles = u128::from(length);
-        let tail = Units {
-            bytes: whole.bytes - head.bytes - middles * middle.bytes,
-            ops: whole.ops - head.ops - middles * middle.ops,
-        };
-        self.tick.add(tail, duration - head_ns - length * TICK_NS);
-    }
-
-    fn enter_tick(&mut self, index: u64) {
-        if self.tick.index != index {
-            if let Some(run) = self.tick.run() {
-                self.outlet.ticks(run);
-            }
-            self.tick = Tick { index, ..Tick::default() };
-        }
-    }
 }
 
 impl Counters {
@@ -355,25 +318,6 @@ impl Counters {
         let entry = Self { latency_handed, ..*self };
         *self = Self { k: self.k, ..Self::default() };
         (entry.ops > 0 || entry.errors > 0).then_some(entry)
-    }
-}
-
-impl Tick {
-    fn add(&mut self, share: Units, busy_ns: u64) {
-        self.byte_units += narrow(share.bytes);
-        self.op_units += narrow(share.ops);
-        self.busy_ns += busy_ns;
-    }
-
-    fn run(&self) -> Option<TickRun> {
-        let run = TickRun {
-            first: self.index,
-            length: 1,
-            bytes: self.bytes * BYTE_UNITS + self.byte_units,
-            ops: self.ops * OP_UNITS + self.op_units,
-            busy_ns: self.busy_ns,
-        };
-        (run.bytes > 0 || run.ops > 0 || run.busy_ns > 0).then_some(run)
     }
 }
 
@@ -403,11 +347,6 @@ impl Units {
         let (part, whole) = (u128::from(part_ns), u128::from(whole_ns));
         Self { bytes: self.bytes * part / whole, ops: self.ops * part / whole }
     }
-}
-
-/// Units of one operation fit: a block is far below 2^43 bytes.
-fn narrow(units: u128) -> u64 {
-    u64::try_from(units).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

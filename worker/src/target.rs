@@ -8,7 +8,7 @@
 use std::{
     collections::BTreeMap,
     fs::File,
-    os::fd::AsFd,
+    os::fd::{AsFd, OwnedFd},
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -24,32 +24,50 @@ use rustix::fs::StatVfs;
 use crate::host::{Host, user};
 
 pub use error::{RootError, TargetError};
+pub(crate) use files::option_flags;
 pub use roots::check_roots;
+
+pub(crate) use dataset::{is_plain, seen};
 
 use dataset::Dataset;
 use error::refused;
 use roots::Roots;
 
 mod dataset;
+mod devices;
 mod direct;
 mod error;
 mod files;
 mod limits;
+mod probe;
 mod roots;
 
-/// A file that was opened for one I/O thread.
-#[derive(Debug, Clone)]
-pub struct OpenedFile {
-    /// Open with the plan's flags; threads of a shared file may share it.
-    pub file: Arc<File>,
+/// What one I/O thread has of its files.
+#[derive(Debug)]
+pub struct OpenedFiles {
+    /// Files that are open, or the directory to open them in.
+    pub hold: Hold,
     /// How long open (or create) took.
     pub open_ns: u64,
+    /// Descriptors that the thread may hold open at a time of files that it opens itself.
+    pub descriptors: u32,
+}
+
+/// See [`OpenedFiles`].
+#[derive(Debug)]
+pub enum Hold {
+    /// Open with the plan's flags; threads of a shared file share it.
+    Files(Vec<Arc<File>>),
+    /// The dataset's directory, in which the thread has its tree.
+    Tree(OwnedFd),
 }
 
 /// The roots of a worker, and what it made below them.
 #[derive(Debug)]
 pub struct Targets {
     roots: Roots,
+    /// Block devices that may be used.
+    devices: Vec<PathBuf>,
     host: Host,
     datasets: Mutex<BTreeMap<PathBuf, Arc<Dataset>>>,
 }
@@ -60,9 +78,14 @@ impl Targets {
     /// # Errors
     /// When a root is not absolute, can't be opened, or lies on the same device as its parent
     /// directory without `allow_local`.
-    pub fn new(roots: &[PathBuf], allow_local: bool, host: Host) -> Result<Self, RootError> {
+    pub fn new(
+        roots: &[PathBuf],
+        devices: Vec<PathBuf>,
+        allow_local: bool,
+        host: Host,
+    ) -> Result<Self, RootError> {
         let roots = Roots::new(roots, allow_local)?;
-        Ok(Self { roots, host, datasets: Mutex::default() })
+        Ok(Self { roots, devices, host, datasets: Mutex::default() })
     }
 
     /// Finds out whether a campaign could run here, and makes its dataset's directory.
@@ -82,9 +105,10 @@ impl Targets {
     ///
     /// # Errors
     /// The first file that does not open as the plan says, in words.
-    pub fn open(&self, plan: &WorkerPlan) -> Result<Vec<OpenedFile>, Refusal> {
+    pub fn open(&self, plan: &WorkerPlan) -> Result<Vec<OpenedFiles>, Refusal> {
         let dataset = self.dataset(&plan.dir).map_err(refused)?;
-        files::open(&dataset, plan).map_err(refused)
+        let descriptors = limits::descriptors_of_thread(plan, &self.host);
+        files::open(self, &dataset, plan, descriptors).map_err(refused)
     }
 
     /// Alignment of buffers in memory that the dataset's file system wants, as far as an inspection
@@ -140,6 +164,9 @@ impl Targets {
             dataset.set_memory_alignment(found.memory);
             alignment = Some(found);
         }
+        probe::engines(&dataset, spec)?;
+        probe::placements(spec, alignment)?;
+        probe::others(self, spec)?;
         Ok(self.facts(&dataset, &space, alignment))
     }
 

@@ -73,7 +73,8 @@ fn inside() {
 }
 
 fn new(root: &Path) -> Result<Targets, String> {
-    Targets::new(&[root.to_owned()], false, Host::default()).map_err(|error| error.to_string())
+    Targets::new(&[root.to_owned()], vec![], false, Host::default())
+        .map_err(|error| error.to_string())
 }
 
 fn refusal(targets: &Targets, spec: &TargetSpec) -> String {
@@ -94,11 +95,16 @@ fn spec(root: &Path, bytes: u64, files: u64) -> TargetSpec {
             campaign: "c".to_owned(),
         },
         direct: false,
+        engines: vec![],
         direct_blocks: vec![],
         writes: true,
+        listed: vec![],
+        devices: vec![],
+        destroys_data: false,
         bytes,
         files,
         threads: 1,
         buffer_bytes: 4096,
+        placements: vec![],
     }
 }

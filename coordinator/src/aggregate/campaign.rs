@@ -7,12 +7,13 @@ use std::{
 
 use iofleet_shared::facts::AlignmentSource;
 
+use super::marks::OVERLOADED;
 use crate::{
     events::NodeReady,
-    figures,
+    figures::{self, LoadPoint},
     record::{
-        Campaign, CampaignRecord, CampaignStatus, Clock, Headline, Node, PointRecord, PointStatus,
-        Repetition, SCHEMA, Target, Tool,
+        Campaign, CampaignRecord, CampaignStatus, Clock, Headline, LoadCurve, Node, PointRecord,
+        PointStatus, Repetition, SCHEMA, Swept, Target, Tool, Unit,
     },
     scenario::Scenario,
 };
@@ -41,6 +42,7 @@ pub fn campaign(id: &str, scenario: &Scenario, host: &str, started: SystemTime) 
         nodes: Vec::new(),
         points: Vec::new(),
         repetitions: Vec::new(),
+        load_curves: Vec::new(),
     }
 }
 
@@ -103,19 +105,82 @@ pub fn repetitions(points: &[PointRecord]) -> Vec<Repetition> {
         // Two different figures have no mean; `span` is there for each.
         let common = group.iter().all(|point| point.headline == Some(Headline::Common));
         let headline = if common { Headline::Common } else { Headline::Span };
-        let values: Vec<f64> =
-            group.iter().filter_map(|point| point.bandwidth.of(headline)).collect();
+        let data = group.iter().all(|point| point.moves_data());
+        let unit = if data { Unit::Bytes } else { Unit::Ops };
+        let rate = |point: &&PointRecord| match unit {
+            Unit::Bytes => point.bandwidth.of(headline),
+            Unit::Ops => point.iops.of(headline),
+        };
+        let values: Vec<f64> = group.iter().filter_map(rate).collect();
         let figures::Repetition { mean, stddev, ci95 } = figures::repetition(&values)?;
         Some(Repetition {
             stage: key.1.to_owned(),
             points: group.iter().map(|point| point.index).collect(),
             headline,
+            unit,
             mean,
             stddev: stddev?,
             ci95: ci95?,
         })
     });
     statistics.collect()
+}
+
+/// Response over load of stages that were offered more than one: same stage, same swept values but
+/// for the load itself.
+#[must_use]
+pub fn load_curves(points: &[PointRecord]) -> Vec<LoadCurve> {
+    let mut groups: Vec<(LoadKey<'_>, Vec<(&PointRecord, LoadPoint)>)> = Vec::new();
+    for point in points {
+        let (Some(load), Some(key)) = (load_point(point), LoadKey::of(point)) else { continue };
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, group)) => group.push((point, load)),
+            None => groups.push((key, vec![(point, load)])),
+        }
+    }
+    let curves = groups.into_iter().filter_map(|(key, group)| {
+        let rates: Vec<f64> = group.iter().filter_map(|(point, _)| rate_of(point)).collect();
+        let first = rates.first()?;
+        if rates.iter().all(|rate| rate == first) {
+            return None;
+        }
+        let loads: Vec<LoadPoint> = group.iter().map(|(_, load)| *load).collect();
+        Some(LoadCurve {
+            stage: key.stage.to_owned(),
+            points: group.iter().map(|(point, _)| point.index).collect(),
+            ort_ns: figures::ort(&loads)?,
+        })
+    });
+    curves.collect()
+}
+
+/// What points on one curve have in common.
+#[derive(Debug, PartialEq)]
+struct LoadKey<'a> {
+    stage: &'a str,
+    threads: u32,
+    swept: Vec<&'a Swept>,
+}
+
+impl<'a> LoadKey<'a> {
+    fn of(point: &'a PointRecord) -> Option<Self> {
+        rate_of(point)?;
+        let swept = point.params.swept.iter().filter(|swept| swept.key != "rate").collect();
+        Some(Self { stage: &point.stage, threads: point.params.threads, swept })
+    }
+}
+
+fn rate_of(point: &PointRecord) -> Option<f64> {
+    point.params.rate.map(|rate| rate.per_s)
+}
+
+/// A sound point that was not overloaded.
+fn load_point(point: &PointRecord) -> Option<LoadPoint> {
+    let overloaded = point.marks.iter().any(|mark| mark.code == OVERLOADED.0);
+    let sound = point.status == PointStatus::Ok && !overloaded;
+    let achieved_per_s = point.offered.filter(|_| sound)?.achieved_per_s?;
+    let response_ns = point.latency_ns.response.as_ref()?.mean;
+    Some(LoadPoint { achieved_per_s, response_ns })
 }
 
 /// An instant of the wall clock for people, to the millisecond, in UTC.

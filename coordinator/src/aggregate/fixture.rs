@@ -11,16 +11,18 @@ use iofleet_shared::{
     ids::{NodeIndex, PointId},
     limits::TICK_NS,
     stats::{
-        ErrorCount, LatencyCounts, NodeInterval, PointReport, ThreadEnd, ThreadReport, Written,
-        interval_of,
+        CpuTime, ErrorCount, FileTimes, Latency, LatencyCounts, NodeInterval, OpCounts,
+        PointReport, ThreadEnd, ThreadReport, Written, WrittenPart, interval_of,
     },
-    work::{EngineKind, Fsync, Layout, OpKind, Pattern},
+    work::{
+        EngineKind, EngineSpec, FileOptions, Fsync, Layout, OpKind, OpShare, Pattern, SizeShare,
+    },
 };
 
 use crate::{
     events::{NodeOutcome, NodeReady, PointOutcome},
     figures::script::{Op, spread, times},
-    plan::PointPlan,
+    plan::{Numbers, PointPlan},
     scenario::{FleetConfig, OnFault, Params, PointSpec, Scenario, TargetConfig, Threads},
 };
 
@@ -41,23 +43,30 @@ pub(super) fn plan(script: &Script) -> PointPlan {
             swept: vec![("threads".to_owned(), threads.to_string())],
             group: 0,
             params: Params {
-                op: OpKind::Write,
+                ops: vec![OpShare { op: OpKind::Write, weight: 1 }],
                 threads: Threads::Fleet(threads),
                 layout: Layout::FilePerThread,
-                file_bytes: 1 << 30,
-                block_bytes: 1 << 20,
+                file_sizes: vec![SizeShare { bytes: 1 << 30, weight: 1 }],
+                blocks: vec![SizeShare { bytes: 1 << 20, weight: 1 }],
                 pattern: Pattern::Sequential,
                 duration_ns: None,
                 ramp_ns: 0,
                 interval_ns: 100 * MS,
                 repeat_range: true,
-                direct: true,
-                engine: EngineKind::Sync,
+                options: FileOptions { direct: true, ..FileOptions::default() },
+                engine: EngineSpec {
+                    kind: EngineKind::Sync,
+                    depth: 1,
+                    sqpoll: false,
+                    iopoll: false,
+                    high_priority: false,
+                },
                 fsync: Fsync::End,
                 fresh: true,
                 seed: 1,
                 on_fault: OnFault::Continue,
                 stuck_after_ns: 30_000 * MS,
+                ..Params::default()
             },
         },
         threads,
@@ -65,7 +74,7 @@ pub(super) fn plan(script: &Script) -> PointPlan {
         bytes: Some(ops.iter().filter_map(|op| op.bytes).sum()),
         ops: Some(ops.iter().filter(|op| op.bytes.is_some()).count() as u64),
         working_set_bytes: 1 << 30,
-        shared_file: 0,
+        numbers: Numbers::default(),
     }
 }
 
@@ -142,7 +151,7 @@ pub(super) fn outcome(plan: &PointPlan, script: &Script) -> PointOutcome {
 
 fn node_outcome(params: &Params, index: usize, first: u32, threads: &[Vec<Op>]) -> NodeOutcome {
     let ops = threads.concat();
-    let ticks = spread(&ops);
+    let ticks = BTreeMap::from([(OpKind::Write, spread(&ops))]);
     let intervals = intervals(params, &ops);
     let threads = (first..)
         .zip(threads)
@@ -150,7 +159,7 @@ fn node_outcome(params: &Params, index: usize, first: u32, threads: &[Vec<Op>]) 
         .collect::<Vec<_>>();
     let failed: Vec<&Op> = ops.iter().filter(|op| op.bytes.is_none()).collect();
     let errors = failed.first().map(|_| ErrorCount {
-        op: params.op,
+        op: OpKind::Write,
         call: "pwrite".to_owned(),
         errno: 5,
         count: failed.len() as u64,
@@ -166,11 +175,13 @@ fn node_outcome(params: &Params, index: usize, first: u32, threads: &[Vec<Op>]) 
             threads,
             errors: errors.into_iter().collect(),
             intervals: u32::try_from(intervals.len()).unwrap(),
-            ticks: ticks.len() as u64,
+            ticks: ticks.values().map(|series| series.len() as u64).sum(),
             syncfs_ns: Some(3_000_000 + index as u64),
             cpu_share: Some(0.25),
             stamp_residual_ns: -3,
             first_end: None,
+            offered: None,
+            remarks: Vec::new(),
             sums: None,
         }),
         intervals,
@@ -190,23 +201,32 @@ fn thread_report(params: &Params, thread: u32, ops: &[Op]) -> ThreadReport {
     ThreadReport {
         thread,
         end,
-        bytes: own.bytes,
-        ops: own.ops,
-        errors: ops.iter().filter(|op| op.done_ns >= ramp_ns).filter(failed).count() as u64,
-        ramp_bytes: ramp().filter_map(|op| op.bytes).sum(),
-        ramp_ops: ramp().filter(|op| op.bytes.is_some()).count() as u64,
-        ramp_errors: ramp().filter(failed).count() as u64,
+        counts: vec![OpCounts {
+            op: OpKind::Write,
+            bytes: own.bytes,
+            ops: own.ops,
+            errors: ops.iter().filter(|op| op.done_ns >= ramp_ns).filter(failed).count() as u64,
+            ramp_bytes: ramp().filter_map(|op| op.bytes).sum(),
+            ramp_ops: ramp().filter(|op| op.bytes.is_some()).count() as u64,
+            ramp_errors: ramp().filter(failed).count() as u64,
+        }],
+        cpu: CpuTime::default(),
         short_transfers: 0,
         first_issue_ns: own.first_issue_ns,
         begin_ns: own.begin_ns,
         ended_ns: own.ended_ns,
+        busy_begin_ns: own.busy_begin_ns,
         busy_end_ns: own.busy_end_ns,
         fsync_ns: None,
         open_ns: 2_000_000 + u64::from(thread),
-        bytes_touched: ops.iter().filter_map(|op| op.bytes).sum(),
+        files: FileTimes::default(),
+        bytes_touched: Some(ops.iter().filter_map(|op| op.bytes).sum()),
         passes_milli: 1_000,
+        unfinished: 0,
         unfinished_ns: None,
-        written: Written::All,
+        written: vec![WrittenPart { file: 0, written: Written::All }],
+        names: None,
+        damages: Vec::new(),
     }
 }
 
@@ -230,7 +250,9 @@ fn intervals(params: &Params, ops: &[Op]) -> Vec<NodeInterval> {
                 bytes: inside().filter_map(|op| op.bytes).sum(),
                 ops: inside().filter(|op| op.bytes.is_some()).count() as u64,
                 errors: inside().filter(|op| op.bytes.is_none()).count() as u64,
+                op: Some(OpKind::Write),
                 latency: latency.to_latency(),
+                response: Latency::default(),
                 latency_intervals: 1,
             }
         })

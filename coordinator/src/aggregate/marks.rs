@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use iofleet_shared::{stats::ThreadEnd, work::OpKind};
+use iofleet_shared::stats::ThreadEnd;
 
 use super::{Point, to_f64};
 use crate::{
     figures::{
-        BUSY_SHARE_MAX, BUSY_SHARE_MIN, CLOCK_SHARE_MAX, Durability, OVERLAP_MIN, SKEW_SHARE_MAX,
-        THREAD_SUM_MAX,
+        ACHIEVED_MIN, BUSY_SHARE_MAX, BUSY_SHARE_MIN, CLOCK_SHARE_MAX, Durability, OVERLAP_MIN,
+        SKEW_SHARE_MAX, THREAD_SUM_MAX,
     },
     record::{Mark, PointRecord},
 };
@@ -18,13 +18,13 @@ const PAYLOAD_SHARE_MAX: f64 = 1.0;
 
 /// The kind of a mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Code(&'static str);
+pub(super) struct Code(pub(super) &'static str);
 
 /// The closed list of codes: [`Marks::add`] takes no other, and a test looks for all of them in
 /// `docs/figures.md`.
 macro_rules! codes {
     ($($name:ident = $code:literal,)*) => {
-        $(const $name: Code = Code($code);)*
+        $(pub(super) const $name: Code = Code($code);)*
 
         /// All codes, the gravest kinds first.
         #[cfg(test)]
@@ -34,6 +34,7 @@ macro_rules! codes {
 
 codes! {
     SUMS = "sums",
+    DAMAGED = "damaged",
     PARTIAL = "partial",
     INTERRUPTED = "interrupted",
     STUCK = "stuck",
@@ -42,6 +43,7 @@ codes! {
     NOT_AN_AGGREGATE = "not-an-aggregate",
     INTERNAL = "internal",
     BUSY = "busy",
+    OVERLOADED = "overloaded",
     UNFLUSHED = "unflushed",
     NOT_DURABLE = "not-durable",
     SKEW = "skew",
@@ -65,8 +67,11 @@ pub(super) fn of(
     if let Some(flaw) = sums {
         marks.add(SUMS, None, None, format!("the accounts do not agree: {flaw}"));
     }
+    marks.damage(record);
     marks.census(point, record);
     marks.window(point, record);
+    marks.busy(point, record);
+    marks.load(record, point.outcome.interrupted);
     marks.durability(record, durability);
     marks.time(point, record);
     marks.reads(point, record);
@@ -104,7 +109,7 @@ impl Marks {
         }
         let kinds = point.reports.iter().flat_map(|(_, _, report)| &report.errors);
         let by_kind: u64 = kinds.map(|kind| kind.count).sum();
-        let by_thread: u64 = point.threads().map(|t| t.errors + t.ramp_errors).sum();
+        let by_thread: u64 = point.threads().map(|t| t.errors() + t.ramp_errors()).sum();
         let failed = by_kind.max(by_thread);
         if failed > 0 {
             let text = format!("{failed} operations failed: they are in no figure");
@@ -120,10 +125,11 @@ impl Marks {
             self.add(NO_WINDOW, None, None, text.to_owned());
         }
         let overlap = figures.overlap.unwrap_or(1.0);
-        let excess = figures
-            .bandwidth
+        // Operations on names move no bytes.
+        let five = if record.moves_data() { figures.bandwidth } else { figures.iops };
+        let excess = five
             .thread_sum
-            .zip(figures.bandwidth.span)
+            .zip(five.span)
             .filter(|(_, span)| *span > 0.0)
             .map(|(sum, span)| sum / span);
         // A single thread is its own aggregate, however long its fsync took.
@@ -142,12 +148,20 @@ impl Marks {
             );
             self.add(NOT_AN_AGGREGATE, Some(excess), Some(THREAD_SUM_MAX), text);
         }
-        match figures.busy_share {
+    }
+
+    fn busy(&mut self, point: &Point<'_>, record: &PointRecord) {
+        match point.figures.busy_share {
             Some(share) if share > BUSY_SHARE_MAX => {
                 let text = "more service time than threads had time: a fault of iofleet";
                 self.add(INTERNAL, Some(share), Some(BUSY_SHARE_MAX), text.to_owned());
             }
-            Some(share) if share < BUSY_SHARE_MIN => {
+            // Threads that pause or wait for arrivals are as they should be.
+            Some(share)
+                if share < BUSY_SHARE_MIN
+                    && record.params.think_ns == 0
+                    && record.offered.is_none() =>
+            {
                 let text = format!(
                     "threads were in an operation for {:.1} % of the window: the client's CPUs \
                      or the generator hold the rate",
@@ -156,6 +170,29 @@ impl Marks {
                 self.add(BUSY, Some(share), Some(BUSY_SHARE_MIN), text);
             }
             _ => {}
+        }
+    }
+
+    fn damage(&mut self, record: &PointRecord) {
+        let units = record.damaged_units();
+        if units > 0 {
+            let text = format!("{units} units of 4 KiB are not as they were written");
+            self.add(DAMAGED, Some(to_f64(units)), Some(0.0), text);
+        }
+    }
+
+    fn load(&mut self, record: &PointRecord, interrupted: bool) {
+        let Some(offered) = &record.offered else { return };
+        // What was offered to lost nodes, or for the time that was cut off, can't have been achieved.
+        let whole = record.census.lost.is_empty() && !interrupted;
+        let share = offered.achieved_per_s.map(|achieved| achieved / offered.per_s);
+        if let Some(share) = share.filter(|share| whole && *share < ACHIEVED_MIN) {
+            let text = format!(
+                "{:.1} % of the offered load was achieved: response times grow with the length of \
+                 the point, and are of no steady state",
+                share * 100.0
+            );
+            self.add(OVERLOADED, Some(share), Some(ACHIEVED_MIN), text);
         }
     }
 
@@ -180,7 +217,9 @@ impl Marks {
             return;
         };
         let share = |ns: Option<u64>| ns.map(|ns| to_f64(ns) / length);
-        if let Some(skew) = share(record.start_skew_ns).filter(|skew| *skew > SKEW_SHARE_MAX) {
+        if let Some(skew) = share(record.start_skew_ns.filter(|_| record.offered.is_none()))
+            .filter(|skew| *skew > SKEW_SHARE_MAX)
+        {
             let text = format!(
                 "threads began over {:.1} ms, {:.1} % of the window",
                 skew * length / 1e6,
@@ -210,19 +249,19 @@ impl Marks {
         let most = point.threads().map(|thread| thread.passes_milli).max().unwrap_or(0);
         let params = &point.plan.spec.params;
         let passes = to_f64(most) / 1000.0;
-        if params.op == OpKind::Read && !params.direct && record.bytes > 0 {
+        if params.reads() && !params.options.direct && record.bytes > 0 {
             let text = "buffered reads of what this fleet has just written: page caches may have \
                         answered instead of the file system";
             self.add(CACHED, None, None, text.to_owned());
         }
-        if params.op == OpKind::Write && !params.direct && most > 1000 {
+        if params.writes() && !params.options.direct && most > 1000 {
             let text = format!(
                 "the same blocks were written up to {passes:.1} times into the page cache: only \
                  the last time had to leave it"
             );
             self.add(REWRITTEN, Some(passes), Some(1.0), text);
         }
-        if params.op == OpKind::Read && most > 1000 {
+        if params.reads() && most > 1000 {
             let text = format!(
                 "the same blocks were read up to {passes:.1} times: caches may have answered"
             );

@@ -1,32 +1,48 @@
 //! The nodes' series as the fleet's: integers only, and nothing is lost. Pure.
 
-use std::mem;
+use std::{borrow::Cow, collections::BTreeMap, mem};
 
-use iofleet_shared::stats::{Latency, NodeInterval, Tick};
+use iofleet_shared::{
+    stats::{Latency, NodeInterval, Tick},
+    work::OpKind,
+};
 
 use super::Report;
 use crate::{plan::PointPlan, record::IntervalPhase};
 
-/// The sum of the nodes' spread series, tick by tick.
-pub(super) fn merged_ticks(reports: &[Report<'_>]) -> Vec<Tick> {
-    let length = reports.iter().map(|(_, node, _)| node.ticks.len()).max().unwrap_or(0);
+/// A node's spread series of all kinds of operation together.
+pub(super) fn all_kinds(ticks: &BTreeMap<OpKind, Vec<Tick>>) -> Cow<'_, [Tick]> {
+    let mut series = ticks.values();
+    match (series.next(), series.next()) {
+        (None, _) => Cow::Borrowed(&[]),
+        (Some(only), None) => Cow::Borrowed(only),
+        (Some(_), Some(_)) => Cow::Owned(merged(ticks.values().map(Vec::as_slice))),
+    }
+}
+
+/// The sum of series, tick by tick.
+pub(super) fn merged<'a>(series: impl Iterator<Item = &'a [Tick]> + Clone) -> Vec<Tick> {
+    let length = series.clone().map(<[Tick]>::len).max().unwrap_or(0);
     let mut merged = vec![Tick::default(); length];
-    for (_, node, _) in reports {
-        for (sum, tick) in merged.iter_mut().zip(&node.ticks) {
+    for ticks in series {
+        for (sum, tick) in merged.iter_mut().zip(ticks) {
             sum.merge(*tick);
         }
     }
     merged
 }
 
-/// The sum of the nodes' completion series, from interval 0 without a gap.
+/// The sum of the nodes' completion series, from interval 0 without a gap: of one kind of operation,
+/// or of all.
 ///
 /// Where the latencies of one node come with a later interval, so do those of all: an interval has
 /// either those of all of its operations or none, and the later one those of both.
-pub(super) fn merged_intervals(reports: &[Report<'_>]) -> Vec<NodeInterval> {
-    let all = || reports.iter().flat_map(|(_, node, _)| &node.intervals);
-    let length = all().map(|interval| interval.k + 1).max().unwrap_or(0);
-    let one = |k| NodeInterval { k, latency_intervals: 1, ..NodeInterval::default() };
+pub(super) fn merged_intervals(reports: &[Report<'_>], op: Option<OpKind>) -> Vec<NodeInterval> {
+    let every = || reports.iter().flat_map(|(_, node, _)| &node.intervals);
+    let all = || every().filter(|interval| op.is_none() || interval.op == op);
+    // Kinds may end at different times; all have the same number of intervals here.
+    let length = every().map(|interval| interval.k + 1).max().unwrap_or(0);
+    let one = |k| NodeInterval::empty(k, op);
     let mut merged: Vec<NodeInterval> = (0..length).map(one).collect();
     for interval in all() {
         if let Some(sum) = merged.get_mut(interval.k as usize) {
@@ -35,12 +51,14 @@ pub(super) fn merged_intervals(reports: &[Report<'_>]) -> Vec<NodeInterval> {
             sum.latency_intervals = u32::from(!late);
         }
     }
-    let (mut waiting, mut covered) = (Latency::default(), 0);
+    let (mut waiting, mut responses, mut covered) = (Latency::default(), Latency::default(), 0);
     for sum in &mut merged {
         waiting.merge(&mem::take(&mut sum.latency));
+        responses.merge(&mem::take(&mut sum.response));
         covered += 1;
         if sum.latency_intervals > 0 {
             sum.latency = mem::take(&mut waiting);
+            sum.response = mem::take(&mut responses);
             sum.latency_intervals = mem::take(&mut covered);
         }
     }

@@ -1,8 +1,11 @@
 //! The accounts that must agree: what the threads counted themselves, the completion series, the
 //! spread series, and the plan. Whatever disagrees is said; nothing is corrected. Pure.
 
-use iofleet_shared::stats::{
-    BYTE_UNITS, NodeInterval, OP_UNITS, PointReport, ThreadEnd, ThreadReport, Tick,
+use std::collections::BTreeSet;
+
+use iofleet_shared::{
+    stats::{BYTE_UNITS, NodeInterval, OP_UNITS, OpCounts, PointReport, ThreadEnd, Tick},
+    work::OpKind,
 };
 
 use super::{Point, series::phase_of};
@@ -39,30 +42,49 @@ pub(super) fn flaws(point: &Point<'_>, record: &PointRecord) -> Option<String> {
     }
 }
 
-/// A node's threads against what it delivered: its own verdict, numbers, intervals and ticks.
+/// A node's threads against what it delivered, by kind of operation: its own verdict, numbers,
+/// intervals and ticks.
 fn of_node(plan: &PointPlan, node: &NodeOutcome, report: &PointReport) -> Vec<String> {
     let mut flaws: Vec<String> = report.sums.iter().cloned().collect();
+    let ticks = node.ticks.values().map(|series| series.len() as u64).sum();
     let delivered = [
         ("intervals", u64::from(report.intervals), node.intervals.len() as u64),
-        ("ticks", report.ticks, node.ticks.len() as u64),
+        ("ticks", report.ticks, ticks),
     ];
     let missing = delivered.into_iter().filter(|(_, said, came)| said != came);
     flaws.extend(missing.map(|(what, said, came)| format!("{said} {what} were sent, {came} came")));
-    let of_threads = |part: fn(&ThreadReport) -> u64| report.threads.iter().map(part).sum::<u64>();
+    let counted = report.threads.iter().flat_map(|thread| &thread.counts).map(|counts| counts.op);
+    let kinds = counted.chain(node.intervals.iter().filter_map(|interval| interval.op));
+    let kinds: BTreeSet<OpKind> = kinds.chain(node.ticks.keys().copied()).collect();
+    for op in &kinds {
+        let of_kind = of_kind(plan, node, report, *op);
+        let name = if kinds.len() > 1 { format!("{}: ", op.name()) } else { String::new() };
+        flaws.extend(of_kind.into_iter().map(|flaw| format!("{name}{flaw}")));
+    }
+    flaws
+}
+
+fn of_kind(plan: &PointPlan, node: &NodeOutcome, report: &PointReport, op: OpKind) -> Vec<String> {
+    let of_threads = |part: fn(&OpCounts) -> u64| {
+        let counts = report.threads.iter().flat_map(|thread| &thread.counts);
+        counts.filter(|counts| counts.op == op).map(part).sum::<u64>()
+    };
     let of_intervals = |ramp: bool, part: fn(&NodeInterval) -> u64| {
-        let chosen = |i: &&NodeInterval| (phase_of(plan, i.k) == IntervalPhase::Ramp) == ramp;
+        let in_phase = |k| (phase_of(plan, k) == IntervalPhase::Ramp) == ramp;
+        let chosen = |i: &&NodeInterval| i.op == Some(op) && in_phase(i.k);
         node.intervals.iter().filter(chosen).map(part).sum::<u64>()
     };
-    flaws.extend(differing([
+    let mut flaws = differing([
         ("bytes", of_threads(|t| t.bytes), of_intervals(false, |i| i.bytes)),
         ("operations", of_threads(|t| t.ops), of_intervals(false, |i| i.ops)),
         ("errors", of_threads(|t| t.errors), of_intervals(false, |i| i.errors)),
         ("warm-up bytes", of_threads(|t| t.ramp_bytes), of_intervals(true, |i| i.bytes)),
         ("warm-up operations", of_threads(|t| t.ramp_ops), of_intervals(true, |i| i.ops)),
         ("warm-up errors", of_threads(|t| t.ramp_errors), of_intervals(true, |i| i.errors)),
-    ]));
-    let bytes = of_threads(|t| t.bytes + t.ramp_bytes);
-    flaws.extend(of_ticks(bytes, of_threads(|t| t.ops + t.ramp_ops), &node.ticks));
+    ]);
+    let (bytes, ops) = (of_threads(|t| t.bytes + t.ramp_bytes), of_threads(|t| t.ops + t.ramp_ops));
+    let ticks = node.ticks.get(&op).map_or(&[][..], Vec::as_slice);
+    flaws.extend(of_ticks(bytes, ops, ticks));
     flaws
 }
 
@@ -78,7 +100,7 @@ fn of_fleet(point: &Point<'_>, record: &PointRecord) -> Vec<String> {
         ("errors", record.errors, of_intervals(false, |i| i.errors)),
         ("warm-up bytes", record.ramp_bytes, of_intervals(true, |i| i.bytes)),
     ]);
-    let ramp_ops: u64 = point.threads().map(|thread| thread.ramp_ops).sum();
+    let ramp_ops: u64 = point.threads().map(|thread| thread.ramp_ops()).sum();
     let bytes = record.bytes + record.ramp_bytes;
     flaws.extend(of_ticks(bytes, record.ops + ramp_ops, &point.ticks));
     flaws
@@ -98,11 +120,11 @@ fn of_plan(point: &Point<'_>) -> Vec<String> {
     }
     let undisturbed = point.reports.iter().all(|(_, _, report)| report.errors.is_empty())
         && point.threads().all(|thread| {
-            thread.end == ThreadEnd::Finished && thread.errors == 0 && thread.ramp_errors == 0
+            thread.end == ThreadEnd::Finished && thread.errors() == 0 && thread.ramp_errors() == 0
         });
     if undisturbed && plan.spec.params.duration_ns.is_none() {
-        let bytes = point.threads().map(|t| t.bytes + t.ramp_bytes).sum::<u64>();
-        let ops = point.threads().map(|t| t.ops + t.ramp_ops).sum::<u64>();
+        let bytes = point.threads().map(|t| t.bytes() + t.ramp_bytes()).sum::<u64>();
+        let ops = point.threads().map(|t| t.ops() + t.ramp_ops()).sum::<u64>();
         for (what, done, planned) in [("bytes", bytes, plan.bytes), ("operations", ops, plan.ops)] {
             if let Some(planned) = planned.filter(|planned| *planned != done) {
                 flaws.push(format!("{done} {what} by threads, {planned} by the plan"));

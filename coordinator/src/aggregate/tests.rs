@@ -2,20 +2,30 @@
 //! in the scripts are ms.
 
 use iofleet_shared::{
-    stats::{BYTE_UNITS, FirstEnd, LatencyCounts, OP_UNITS},
-    work::Fsync,
+    stats::{BYTE_UNITS, FirstEnd, LatencyCounts, OP_UNITS, OpCounts},
+    work::{Fsync, OpKind},
 };
 
 use super::{
     fixture::{MS, Script, even, outcome, plan, ready},
     *,
 };
-use crate::figures::{
-    Five, LatencySummary, Steady,
-    script::{Op, ops_ms},
+use crate::{
+    figures::{
+        Five, LatencySummary, Steady,
+        script::{Op, ops_ms},
+        summarise,
+    },
+    record::{
+        ByOp, ErrorKind, Interval, IntervalPhase, Latencies, LatencyKind, NodeStatus, PointNode,
+        PointThread, Rates,
+    },
 };
 
+mod campaigns;
+mod costs;
 mod doubts;
+mod mixes;
 mod whole;
 
 fn close(figure: Option<f64>, expected: f64) -> bool {
@@ -46,6 +56,14 @@ fn report(outcome: &mut PointOutcome, index: u32) -> &mut PointReport {
 
 fn thread(outcome: &mut PointOutcome, index: u32) -> &mut ThreadReport {
     &mut report(outcome, index).threads[0]
+}
+
+fn counts(outcome: &mut PointOutcome, index: u32) -> &mut OpCounts {
+    &mut thread(outcome, index).counts[0]
+}
+
+fn ticks(outcome: &mut PointOutcome, index: u32) -> &mut Vec<Tick> {
+    node(outcome, index).ticks.get_mut(&OpKind::Write).unwrap()
 }
 
 fn lose(outcome: &mut PointOutcome, index: u32, why: &str) {
@@ -157,10 +175,10 @@ fn the_interval_that_holds_the_deadline_is_measured() {
     let mut plan = plan(&two_nodes());
     (plan.spec.params.ramp_ns, plan.spec.params.duration_ns) = (200 * MS, Some(250 * MS));
     use IntervalPhase::{Drain, Measure, Ramp};
-    let phases = (0..7).map(|k| phase_of(&plan, k));
+    let phases = (0..7).map(|k| series::phase_of(&plan, k));
     assert!(phases.eq([Ramp, Ramp, Measure, Measure, Measure, Drain, Drain]));
     (plan.spec.params.ramp_ns, plan.spec.params.duration_ns) = (0, None);
-    assert_eq!((phase_of(&plan, 0), phase_of(&plan, 900)), (Measure, Measure));
+    assert_eq!((series::phase_of(&plan, 0), series::phase_of(&plan, 900)), (Measure, Measure));
 }
 
 #[test]
@@ -194,7 +212,11 @@ fn a_lost_node_is_named_and_in_no_sum() {
         ops: 1,
         errors: 0,
         bandwidth: None,
+        iops: None,
+        cpu_ns: None,
+        cpu_system_ns: None,
         cpu_share: None,
+        remarks: Vec::new(),
     };
     assert_eq!(record.nodes[1], lost);
     assert_eq!(codes(&record), ["partial"]);
@@ -211,12 +233,12 @@ fn a_node_that_is_given_up_after_its_report_is_lost_in_every_account() {
     let plan = plan(&script);
     let mut outcome = outcome(&plan, &script);
     node(&mut outcome, 1).lost = Some("its report came twice".to_owned());
-    let (record, latency) = assemble(&plan, &FleetConfig::default(), &ready(2), &outcome);
+    let (record, histograms) = assemble(&plan, &FleetConfig::default(), &ready(2), &outcome);
     assert_eq!((record.bytes, record.census.reported), (11_000, 1));
     assert_eq!(record.census.lost, ["client02"]);
     assert_eq!((record.status, codes(&record)), (PointStatus::Partial, vec!["partial"]));
     assert_eq!(record.latency_ns.service.unwrap().count, 5);
-    assert_eq!(latency.count, 5);
+    assert_eq!(histograms[0].latency.count, 5);
 }
 
 #[test]
@@ -237,21 +259,21 @@ fn all_nodes_lost_fail_the_point() {
 fn each_broken_account_fails_the_point_and_keeps_everything() {
     type Breakage = fn(&mut PointOutcome);
     let breakages: [(Breakage, &str); 12] = [
-        (|o| thread(o, 1).bytes += 1, "client02: 20001 bytes by threads, 20000 by intervals"),
-        (|o| thread(o, 1).ops += 1, "client02: 3 operations by threads, 2 by intervals"),
-        (|o| thread(o, 0).errors += 1, "client01: 1 errors by threads, 0 by intervals"),
-        (|o| thread(o, 0).ramp_bytes += 5, "client01: 5 warm-up bytes by threads, 0 by"),
-        (|o| thread(o, 0).ramp_ops += 5, "client01: 5 warm-up operations by threads, 0 by"),
-        (|o| thread(o, 0).ramp_errors += 5, "client01: 5 warm-up errors by threads, 0 by"),
+        (|o| counts(o, 1).bytes += 1, "client02: 20001 bytes by threads, 20000 by intervals"),
+        (|o| counts(o, 1).ops += 1, "client02: 3 operations by threads, 2 by intervals"),
+        (|o| counts(o, 0).errors += 1, "client01: 1 errors by threads, 0 by intervals"),
+        (|o| counts(o, 0).ramp_bytes += 5, "client01: 5 warm-up bytes by threads, 0 by"),
+        (|o| counts(o, 0).ramp_ops += 5, "client01: 5 warm-up operations by threads, 0 by"),
+        (|o| counts(o, 0).ramp_errors += 5, "client01: 5 warm-up errors by threads, 0 by"),
         (|o| node(o, 0).intervals[1].bytes -= 1, "11000 bytes by threads, 10999 by intervals"),
         (|o| report(o, 0).intervals += 1, "client01: 6 intervals were sent, 5 came"),
         (|o| report(o, 0).ticks += 1, "client01: 41 ticks were sent, 40 came"),
         (|o| report(o, 0).sums = Some("thread 1: 3 is not 4".to_owned()), "client01: thread 1: 3"),
         (
-            |o| node(o, 0).ticks[7].bytes += 1,
+            |o| ticks(o, 0)[7].bytes += 1,
             "client01: 11000 bytes by threads, 11534336001 / 1048576 by ticks",
         ),
-        (|o| node(o, 0).ticks[7].ops -= 1, "client01: 5 operations by threads, 21474836479 /"),
+        (|o| ticks(o, 0)[7].ops -= 1, "client01: 5 operations by threads, 21474836479 /"),
     ];
     for (breakage, expected) in breakages {
         let record = assembled(&two_nodes(), |_, outcome| breakage(outcome));
@@ -321,7 +343,7 @@ fn errors_mark_a_complete_point() {
     };
     assert_eq!(record.error_kinds, [kind]);
     assert_eq!(codes(&record)[0], "errors");
-    assert_eq!(error_text(0), "fewer bytes than were written there");
+    assert_eq!(parts::error_text("short read", 0), "fewer bytes than were written there");
 }
 
 #[test]
@@ -353,7 +375,8 @@ fn threads_that_end_early_make_it_partial() {
     for (end, word, why, status) in ends {
         let record = assembled(&two_nodes(), |_, outcome| {
             let thread = thread(outcome, 1);
-            (thread.end, thread.unfinished_ns) = (end, Some(31_500_000_000));
+            (thread.end, thread.unfinished) = (end, 1);
+            thread.unfinished_ns = Some(31_500_000_000);
         });
         assert_eq!((record.status, record.why.as_deref()), (PointStatus::Partial, Some(why)));
         assert_eq!(exit_of(&record), Exit::Partial);
@@ -393,7 +416,7 @@ fn a_skipped_point_says_why_and_measures_nothing() {
 fn buffered_writes_headline_what_reached_storage() {
     let with = |fsync: Fsync, direct: bool| {
         assembled(&even(1, 1, 4, 100), |plan, outcome| {
-            (plan.spec.params.fsync, plan.spec.params.direct) = (fsync, direct);
+            (plan.spec.params.fsync, plan.spec.params.options.direct) = (fsync, direct);
             let thread = thread(outcome, 0);
             (thread.ended_ns, thread.fsync_ns) = (Some(450_000_000), Some(50_000_000));
             // The overlap is not what decides here.
@@ -462,7 +485,11 @@ fn latencies_of_all_nodes_merge() {
     }
     assert_eq!(record.latency_ns.service, summarise(&counts.to_latency()));
     let plan = plan(&script);
-    assert_eq!(latency_of(&plan, &outcome(&plan, &script)), counts.to_latency());
+    let histograms =
+        assemble(&plan, &FleetConfig::default(), &ready(2), &outcome(&plan, &script)).1;
+    let [only] = &histograms[..] else { panic!("one kind, no response times") };
+    assert_eq!((only.op, only.kind), (None, LatencyKind::Service));
+    assert_eq!(only.latency, counts.to_latency());
 }
 
 #[test]
@@ -481,66 +508,4 @@ fn the_least_stated_limit_is_the_networks() {
     assert_eq!(fabric.limit_source.as_deref(), Some("network_limit"));
     assert_eq!(fabric.payload_share, Some(common / 3e9));
     assert_eq!(with(None, None), Network::default());
-}
-
-/// Points of one stage with given headlines and figures.
-fn repeated(points: &[(u32, Headline, f64, f64)]) -> Vec<PointRecord> {
-    let record = assembled(&two_nodes(), |_, _| ());
-    let point = |(index, headline, common, span): &(u32, Headline, f64, f64)| PointRecord {
-        index: *index,
-        headline: Some(*headline),
-        bandwidth: Five { common: Some(*common), span: Some(*span), ..Five::default() },
-        ..record.clone()
-    };
-    points.iter().map(point).collect()
-}
-
-#[test]
-fn repetitions_by_hand() {
-    use Headline::{Common, Span};
-    let mut points = repeated(&[
-        (0, Common, 8.0, 1.0),
-        (2, Common, 10.0, 1.0),
-        (3, Common, 12.0, 1.0),
-        (5, Common, 14.0, 1.0),
-        (7, Common, 16.0, 1.0),
-        (8, Common, 99.0, 9.0),
-        (9, Common, 99.0, 9.0),
-        (10, Common, 99.0, 9.0),
-    ]);
-    points[5].status = PointStatus::Partial;
-    points[6].stage = "read".to_owned();
-    points[7].params.swept[0].value = "4".to_owned();
-    // Mean 12, squares 16 + 4 + 0 + 4 + 16 = 40, stddev √10, t(4) = 2.776445; a single point and
-    // one that is not `ok` have no statistics.
-    let [one] = &repetitions(&points)[..] else { panic!("one group") };
-    assert_eq!((one.stage.as_str(), &one.points[..]), ("write", &[0, 2, 3, 5, 7][..]));
-    assert_eq!((one.mean, one.stddev), (12.0, 10_f64.sqrt()));
-    assert!((one.ci95 - 2.776_445_105 * 2_f64.sqrt()).abs() < 1e-8);
-    // Where the headlines differ, `span` is compared.
-    let mixed = repetitions(&repeated(&[(0, Common, 50.0, 3.0), (1, Span, 60.0, 5.0)]));
-    assert_eq!((mixed[0].mean, mixed[0].stddev), (4.0, 2_f64.sqrt()));
-    assert_eq!((one.headline, mixed[0].headline), (Common, Span));
-}
-
-#[test]
-fn what_stands_around_the_points() {
-    let plan = plan(&two_nodes());
-    let started = outcome(&plan, &two_nodes()).t0_wall;
-    let record = campaign("id", &fixture::scenario(&[plan]), "head", started);
-    assert_eq!(record.campaign.started, "2026-12-01T15:30:12.345Z");
-    assert_eq!(
-        (record.campaign.name.as_str(), record.campaign.host.as_str()),
-        ("scripted", "head")
-    );
-    assert_eq!(record.campaign.scenario_id, "ab".repeat(32));
-    assert_eq!(record.scenario, "name = \"scripted\"\n");
-    let node = super::node(&ready(2)[1]);
-    assert_eq!((node.node.as_str(), node.hostname.as_str()), ("client02", "client02.example"));
-    assert_eq!((node.clock.offset_ns, node.clock.uncertainty_ns), (180_000_000_000, 40_001));
-    assert_eq!((node.clock.resolution_ns, node.clock.cost_ns), (1, 12));
-    assert_eq!((node.target.free_bytes, node.target.total_bytes), (1 << 40, 1 << 42));
-    assert_eq!(node.target.direct_alignment_bytes, Some(4_096));
-    assert_eq!(node.target.direct_alignment_source.as_deref(), Some("statx"));
-    assert_eq!((node.cpus, node.memory_bytes, node.net_namespace), (8, 64 << 30, 4_026_531_840));
 }

@@ -95,7 +95,7 @@ mod tests {
         let mut store = Store::open(&path).unwrap();
         let mut record = example::campaign();
         store.begin(&record).unwrap();
-        store.add_point(&record.campaign.id, &record.points[0], None).unwrap();
+        store.add_point(&record.campaign.id, &record.points[0], &[]).unwrap();
         record.campaign.id = "20261202-000000-0000".to_owned();
         store.begin(&record).unwrap();
         let words: Vec<Vec<String>> = listed(&path)

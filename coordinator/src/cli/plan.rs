@@ -5,16 +5,18 @@ use std::{fmt::Write, io, path::PathBuf};
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
 use iofleet_shared::{
-    units::{Size, Time, format_count, format_duration_ns, format_size},
-    work::{Fsync, Layout, OpKind, Pattern},
+    units::{Time, format_count, format_duration_ns, format_size},
+    work::OpKind,
 };
 
 use super::{Failure, printed, run, workload::WorkloadArgs};
 use crate::{
     exit::Exit,
     plan::{Plan, PointPlan},
-    scenario::{self, Context, OnFault, PointSpec, Scenario, Threads},
+    scenario::{self, Context, OnFault, PointSpec, Scenario},
 };
+
+mod stage;
 
 /// Arguments of `iofleet plan`.
 #[derive(Debug, Args)]
@@ -55,7 +57,7 @@ pub fn describe(scenario: &Scenario, plan: &Plan) -> String {
     text.push_str(&fleet(scenario, plan));
     text.push_str("\nStages\n");
     for point in one_of_each_stage(plan) {
-        let words = stage(&point.spec).replace('\n', "\n    ");
+        let words = stage::sentence(point).replace('\n', "\n    ");
         let _ = writeln!(text, "  {}: {words}", point.spec.stage);
     }
     text.push_str(&policy(plan));
@@ -95,86 +97,6 @@ fn fleet(scenario: &Scenario, plan: &Plan) -> String {
 /// The first point of each stage.
 fn one_of_each_stage(plan: &Plan) -> impl Iterator<Item = &PointPlan> {
     plan.points.iter().take_while(|point| point.spec.group == 0)
-}
-
-/// What a stage does, in a sentence; swept keys are named instead of their value.
-fn stage(point: &PointSpec) -> String {
-    let params = &point.params;
-    let swept = |key: &str| point.swept.iter().any(|(swept, _)| swept == key);
-    let sized = |key: &str, bytes: u64| {
-        if swept(key) { "the swept size".to_owned() } else { Size::from_bytes(bytes).to_string() }
-    };
-    let size = sized("file_size", params.file_bytes);
-    let block = sized("block", params.block_bytes);
-    let threads = match params.threads {
-        _ if swept("threads") || swept("threads_per_node") => "each thread".to_owned(),
-        Threads::Fleet(1) => "one thread".to_owned(),
-        Threads::Fleet(threads) => format!("each of {threads} threads"),
-        Threads::PerNode(1) => "one thread on each node".to_owned(),
-        Threads::PerNode(threads) => format!("each of {threads} threads on each node"),
-    };
-    let verb = match (params.op, params.fresh) {
-        (OpKind::Read, _) => "reads",
-        (OpKind::Write, true) => "writes",
-        (OpKind::Write, false) => "rewrites",
-    };
-    let what = match params.layout {
-        _ if swept("layout") => format!("files of {size} in the layout that is swept"),
-        Layout::FilePerThread => format!("a file of its own of {size}"),
-        Layout::SharedFile => format!("its part of one shared file of {size}"),
-    };
-    let order = match params.pattern {
-        _ if swept("pattern") => "in the order that is swept",
-        Pattern::Sequential => "in ascending order",
-        Pattern::Random => "at random, with repetition",
-        Pattern::RandomOnce => "in random order without repetition",
-    };
-    let path = match params.direct {
-        _ if swept("direct") => "with direct I/O or not (swept)",
-        true => "with direct I/O",
-        false => "through the page cache",
-    };
-    let mut text = format!(
-        "{threads} {verb} {what} in blocks of {block},\n{order}, {path}; {}",
-        length(point)
-    );
-    if params.op == OpKind::Write {
-        text.push_str(match params.fsync {
-            _ if swept("fsync") => "; fsync as swept",
-            Fsync::End => "; fsync after its last operation",
-            Fsync::None => "; no fsync",
-            Fsync::Each => "; fsync after each operation",
-        });
-        text.push_str(if params.fresh { "; files are made anew" } else { "; files stay" });
-    }
-    text.push('.');
-    text
-}
-
-fn length(point: &PointSpec) -> String {
-    let params = &point.params;
-    let Some(duration_ns) = params.duration_ns else {
-        return match params.pattern {
-            Pattern::Random => "as many blocks as its share has".to_owned(),
-            Pattern::Sequential | Pattern::RandomOnce => "each block once".to_owned(),
-        };
-    };
-    let mut text = format!("for {}", Time::from_ns(duration_ns));
-    if point.swept.iter().any(|(key, _)| key == "duration") {
-        "for a time that is swept".clone_into(&mut text);
-    }
-    if params.ramp_ns > 0 {
-        let _ = write!(text, " after {} of warm-up", Time::from_ns(params.ramp_ns));
-    }
-    text.push_str(match (params.pattern, params.repeat_range) {
-        (Pattern::Random, true) => "",
-        (Pattern::Sequential | Pattern::RandomOnce, true) => {
-            ", again from the start when it comes to the end"
-        }
-        (Pattern::Random, false) => ", or for as many blocks as its share has",
-        (Pattern::Sequential | Pattern::RandomOnce, false) => ", or until it comes to the end",
-    });
-    text
 }
 
 /// What else holds for all points, where it is the same for all.
@@ -233,8 +155,8 @@ fn points(plan: &Plan) -> Table {
             point.threads.to_string(),
             point.active.len().to_string(),
             if swept.is_empty() { "–".to_owned() } else { swept.join(" ") },
-            point.bytes.map_or_else(|| BY_TIME.to_owned(), format_size),
-            point.ops.map_or_else(|| BY_TIME.to_owned(), format_count),
+            point.bytes.map_or_else(|| open(point), format_size),
+            point.ops.map_or_else(|| open(point), format_count),
             time_ns(point).map_or_else(|| BY_SIZE.to_owned(), |ns| Time::from_ns(ns).to_string()),
         ]);
         table.add_row(row);
@@ -244,6 +166,12 @@ fn points(plan: &Plan) -> Table {
         column.set_cell_alignment(if left { CellAlignment::Left } else { CellAlignment::Right });
     }
     table
+}
+
+/// What stands for a figure that is not known beforehand.
+fn open(point: &PointPlan) -> String {
+    let by_size = point.spec.params.duration_ns.is_none();
+    if by_size { BY_MIX.to_owned() } else { BY_TIME.to_owned() }
 }
 
 fn column_is_swept(place: usize, repeated: bool) -> bool {
@@ -257,22 +185,34 @@ fn time_ns(point: &PointPlan) -> Option<u64> {
 }
 
 fn totals(scenario: &Scenario, plan: &Plan) -> String {
-    let by_time = plan.points.iter().filter(|point| point.bytes.is_none()).count() as u64;
+    let timed = |point: &&PointPlan| point.spec.params.duration_ns.is_some();
+    let by_time = plan.points.iter().filter(timed).count() as u64;
     let by_size = plan.points.len() as u64 - by_time;
     let mut text = format!("\n{}.\n", count(plan.points.len() as u64, "point", "points"));
     if by_size > 0 {
         let sum = |of: &dyn Fn(&PointPlan) -> Option<u64>| {
             plan.points.iter().filter_map(of).fold(0_u64, u64::saturating_add)
         };
-        let bytes = |op| sum(&|point| point.bytes.filter(|_| point.spec.params.op == op));
+        let only = |point: &PointPlan, op| point.spec.params.ops.iter().all(|s| s.op == op);
+        let bytes = |op| sum(&|point| point.bytes.filter(|_| only(point, op)));
+        let mixed = sum(&|point| point.bytes.filter(|_| point.spec.params.is_mix()));
+        let mixed = if mixed > 0 { format!("{} in mixes, ", exact(mixed)) } else { String::new() };
         let _ = writeln!(
             text,
-            "{}: {} written, {} read, {}.",
+            "{}: {} written, {} read, {mixed}{}.",
             if by_time > 0 { "By size" } else { "All in all" },
             exact(bytes(OpKind::Write)),
             exact(bytes(OpKind::Read)),
             count(sum(&|point| point.ops), "operation", "operations")
         );
+        let open = plan.points.iter().filter(|point| !timed(point) && point.ops.is_none()).count();
+        if open > 0 {
+            let _ = writeln!(
+                text,
+                "{} by size; how much they do is drawn, or depends on what stages before leave.",
+                count(open as u64, "point is", "points are")
+            );
+        }
     }
     if by_time > 0 {
         let _ = writeln!(
@@ -331,6 +271,8 @@ fn count(number: u64, one: &str, many: &str) -> String {
 /// As many names of nodes are listed; of more, the first and the last.
 const NAMES_MAX: usize = 8;
 const BY_TIME: &str = "by time";
+/// By size, and yet not known: sizes are drawn, or what there is depends on the stage before.
+const BY_MIX: &str = "open";
 const BY_SIZE: &str = "by size";
 
 /// `7 GiB (7,516,192,768 bytes)`.
@@ -383,6 +325,40 @@ mod tests {
     Greatest space: 4 GiB in 4 files.
     Least time: 15.0 s at the network's limit, and what lies between points.
     ");
+    }
+
+    /// The sentences of all stages, each on a line.
+    fn stages(text: &str) -> String {
+        let local = Context { local: true, workers_flag: None };
+        let told = described(text, 2, &local);
+        let (_, rest) = told.split_once("Stages\n").unwrap();
+        let (stages, _) = rest.split_once("When a worker").unwrap();
+        stages.replace("\n    ", " ")
+    }
+
+    #[test]
+    fn what_a_stage_does_in_words() {
+        let text = "[workload]\nlayout = \"tree\"\ndirs = 2\nfiles = 1000\nthreads_per_node = 2\n\
+                    [[stage]]\nop = \"create\"\n[[stage]]\nop = \"mix\"\nduration = \"5 s\"\n\
+                    mix = \"stat 2, open 1\"\nrate = \"5000 op/s\"\nrate_per = \"node\"\n\
+                    [[stage]]\nop = \"write\"\nfresh = false\nfile_size = \"4 KiB 3, 8 KiB 1\"\n\
+                    block = \"4 KiB\"\nfsync = \"none\"\n";
+        insta::assert_snapshot!(stages(text), @r#"
+        create: each of 2 threads on each node creates files in a tree of its own of 2 directories with 1,000 files in each, each name once; the tree is begun anew.
+        mix: each of 2 threads on each node does a mix of operations on names in a tree of its own of 2 directories with 1,000 files in each, for 5 s, again from the start when it comes to the end; 66.7 % stat, 33.3 % open of operations; operations arrive at 5000 op/s of each node with even gaps.
+        write: each of 2 threads on each node rewrites a tree of its own of 2 directories with 1,000 files in each, of 4 KiB (75 %) or 8 KiB (25 %), in blocks of 4 KiB, in ascending order, with direct I/O; each block once; no fsync.
+        "#);
+        let text = "[workload]\nfile_size = \"1 GiB\"\nverify = \"no-stale\"\nengine = \"io_uring\"\n\
+                    [[stage]]\nop = \"write\"\nblock = \"64 KiB\"\nthink = \"1 ms\"\nburst = 4\n\
+                    depth = 1\n[[stage]]\nop = \"mix\"\nmix = \"read 70, write 30\"\n\
+                    pattern = \"zipf\"\nduration = \"1 min\"\nsqpoll = true\ndepth = 16\n\
+                    [[stage]]\nop = \"read\"\nengine = \"mmap\"\nadvice = \"random\"\n\
+                    duration = \"1 s\"\npattern = \"normal\"\n";
+        insta::assert_snapshot!(stages(text), @r#"
+        write: one thread writes a file of its own of 1 GiB in blocks of 64 KiB, in ascending order, with direct I/O; each block once; io_uring with 1 operation in flight; a pause of 1 ms after 4 operations; fsync after its last operation; what is written can be verified; files are made anew.
+        mix: one thread does a mix of operations on a file of its own of 1 GiB in blocks of 1 MiB, at random by Zipf's law (theta 1.2), with direct I/O; for 60 s; 30 % write, 70 % read of operations; io_uring with 16 operations in flight; the kernel polls for submissions; fsync after its last operation; what is read is verified, but not whether it is stale; files stay.
+        read: one thread reads a file of its own of 1 GiB in blocks of 1 MiB, at random around the middle (standard deviation 0.1 of the range), through a mapping of the file; for 1 s; the kernel is told of random accesses; what is read is verified, but not whether it is stale.
+        "#);
     }
 
     #[test]

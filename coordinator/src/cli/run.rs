@@ -3,7 +3,7 @@
 use std::{
     io::{self, IsTerminal},
     path::{Path, PathBuf},
-    sync::mpsc,
+    sync::mpsc::{self, Receiver},
 };
 
 use clap::Args;
@@ -16,6 +16,7 @@ use super::{Failure, StoreArg, keys_dir, workload::WorkloadArgs};
 use crate::{
     aggregate, campaign,
     conductor::Config,
+    events::RunEvent,
     exit::Exit,
     json,
     local::LocalFleet,
@@ -28,7 +29,7 @@ use crate::{
 
 use reporter::{Outputs, Reporter};
 
-mod reporter;
+pub(super) mod reporter;
 
 /// Events that may wait for the reporter.
 const REPORTS: usize = 4_096;
@@ -72,7 +73,7 @@ pub struct RunArgs {
 
 impl RunArgs {
     /// JSON goes to standard output, and nothing else does.
-    fn json_alone(&self) -> bool {
+    pub(super) fn json_alone(&self) -> bool {
         self.json.as_deref() == Some(Path::new("-"))
     }
 }
@@ -95,17 +96,15 @@ pub fn run(args: RunArgs) -> Result<Exit, Failure> {
     let fleet = Fleet::of(&args, &scenario, &id)?;
     let count = u32::try_from(fleet.workers.len()).unwrap_or(u32::MAX);
     let plan = Plan::new(&scenario, count).map_err(|error| Failure::new(Exit::Scenario, &error))?;
-    let config = Config {
-        campaign: id.clone(),
-        holder: holder(),
-        nodes: fleet.workers.iter().map(|worker| worker.name.clone()).collect(),
-        paths: fleet.workers.iter().map(|worker| fleet.path_of(&scenario, worker)).collect(),
-        keep: scenario.target.keep,
-        plan: plan.clone(),
-    };
+    let config = fleet.config(&id, &scenario, plan.clone());
     let record = aggregate::campaign(&id, &scenario, &hostname(), started);
     let reporter = Reporter::new(plan, scenario.fleet.clone(), record, outputs);
-    conduct(config, &fleet, reporter, &args)
+    let reported = conduct(config, &fleet, move |events| reporter.run(events))?;
+    say(&reported.record, &args)?;
+    if let Some(left) = &reported.left {
+        reporter::complain(left);
+    }
+    Ok(reported.exit)
 }
 
 /// Loads a scenario with all that the command line changes in it.
@@ -124,8 +123,8 @@ pub(super) fn load(
 }
 
 /// Who does the work, and how they are reached.
-struct Fleet {
-    workers: Vec<WorkerAddress>,
+pub(super) struct Fleet {
+    pub(super) workers: Vec<WorkerAddress>,
     identity: Identity,
     /// The target of a local fleet for which none was named.
     scratch: Option<PathBuf>,
@@ -134,7 +133,7 @@ struct Fleet {
 }
 
 impl Fleet {
-    fn of(args: &RunArgs, scenario: &Scenario, id: &str) -> Result<Self, Failure> {
+    pub(super) fn of(args: &RunArgs, scenario: &Scenario, id: &str) -> Result<Self, Failure> {
         let Some(count) = args.local else {
             let dir = keys_dir(args.keys.as_ref())?;
             let identity = Identity::load(&dir, Role::Coordinator)
@@ -159,6 +158,18 @@ impl Fleet {
         })
     }
 
+    /// A campaign on it.
+    pub(super) fn config(&self, id: &str, scenario: &Scenario, plan: Plan) -> Config {
+        Config {
+            campaign: id.to_owned(),
+            holder: holder(),
+            nodes: self.workers.iter().map(|worker| worker.name.clone()).collect(),
+            paths: self.workers.iter().map(|worker| self.path_of(scenario, worker)).collect(),
+            keep: scenario.target.keep,
+            plan,
+        }
+    }
+
     fn path_of(&self, scenario: &Scenario, worker: &WorkerAddress) -> String {
         let scratch = || self.scratch.as_ref().map(|path| path.display().to_string());
         scenario.target.path_of(&worker.name).or_else(scratch).unwrap_or_default()
@@ -179,7 +190,7 @@ fn local_root(path: &str) -> PathBuf {
     root.to_owned()
 }
 
-fn outputs(args: &RunArgs) -> Result<Outputs, Failure> {
+pub(super) fn outputs(args: &RunArgs) -> Result<Outputs, Failure> {
     let fault = |error: &dyn std::error::Error| Failure::new(Exit::Fault, error);
     let json_alone = args.json_alone();
     let json = args.json.clone().filter(|_| !json_alone);
@@ -196,12 +207,12 @@ fn outputs(args: &RunArgs) -> Result<Outputs, Failure> {
     })
 }
 
-fn conduct(
+/// Conducts a campaign; `report` takes its events in a thread of its own until there are no more.
+pub(super) fn conduct<T: Send + 'static>(
     config: Config,
     fleet: &Fleet,
-    reporter: Reporter,
-    args: &RunArgs,
-) -> Result<Exit, Failure> {
+    report: impl FnOnce(&Receiver<RunEvent>) -> T + Send + 'static,
+) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -209,7 +220,7 @@ fn conduct(
     let (events, reports) = mpsc::sync_channel(REPORTS);
     let reporting = std::thread::Builder::new()
         .name("reporter".to_owned())
-        .spawn(move || reporter.run(&reports))
+        .spawn(move || report(&reports))
         .map_err(|error| Failure::new(Exit::Fault, &error))?;
     let conducted = runtime.block_on(async {
         // A socket for both families: host names may mean either.
@@ -227,11 +238,7 @@ fn conduct(
         text: "the reporter failed; what it had stored by then is in the store".to_owned(),
     })?;
     conducted?;
-    say(&reported.record, args)?;
-    if let Some(left) = &reported.left {
-        reporter::complain(left);
-    }
-    Ok(reported.exit)
+    Ok(reported)
 }
 
 /// The sentences after the table, or the JSON alone.
@@ -254,12 +261,12 @@ fn holder() -> String {
     format!("{user}@{}, pid {}", hostname(), std::process::id())
 }
 
-fn hostname() -> String {
+pub(super) fn hostname() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// Tells campaigns apart that start in the same second: pid and clock are enough for that.
-fn random() -> u32 {
+pub(super) fn random() -> u32 {
     let mixed = clock::monotonic_ns().wrapping_mul(0x9e37_79b9_7f4a_7c15);
     u32::try_from(mixed >> 32).unwrap_or(0) ^ std::process::id()
 }

@@ -63,7 +63,7 @@ mod tests {
         let mut store = Store::open(&path).unwrap();
         store.begin(&record).unwrap();
         for point in &record.points {
-            store.add_point(&record.campaign.id, point, None).unwrap();
+            store.add_point(&record.campaign.id, point, &[]).unwrap();
         }
         let shown = |campaign, json| {
             let mut out = Vec::new();

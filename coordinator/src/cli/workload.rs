@@ -42,11 +42,11 @@ impl FromArgMatches for WorkloadArgs {
         let mut environment = Vec::new();
         let mut written: Vec<(usize, Override)> = Vec::new();
         for key in KEYS.iter().filter(|key| key.flag) {
-            let values = matches.get_many::<String>(key.name).into_iter().flatten();
-            if matches.value_source(key.name) == Some(ValueSource::EnvVariable) {
+            let values = matches.get_many::<String>(key.flag_name()).into_iter().flatten();
+            if matches.value_source(key.flag_name()) == Some(ValueSource::EnvVariable) {
                 environment.extend(values.map(|value| Override::environment(key, value)));
             } else {
-                let places = matches.indices_of(key.name).into_iter().flatten();
+                let places = matches.indices_of(key.flag_name()).into_iter().flatten();
                 written.extend(places.zip(values.map(|value| Override::flag(key, value))));
             }
         }
@@ -72,12 +72,16 @@ const HEADING: &str = "Changes to the scenario";
 
 fn argument(key: &'static Key) -> Arg {
     let legal = match key.place {
-        Place::Workload => format!("{}; by commas: swept over", key.legal()),
+        Place::Workload => {
+            let by =
+                if matches!(key.kind, Kind::Mix | Kind::Numbers) { "semicolons" } else { "commas" };
+            format!("{}; by {by}: swept over", key.legal())
+        }
         Place::Top | Place::Fleet | Place::Target | Place::Sweep | Place::Stage => key.legal(),
     };
     let default = key.default.unwrap_or(key.otherwise);
     let help = format!("{} [{legal}; default: {default}]", key.help);
-    let argument = Arg::new(key.name)
+    let argument = Arg::new(key.flag_name())
         .long(key.flag_name())
         .env(key.variable())
         .hide_env(true)
@@ -95,12 +99,16 @@ fn argument(key: &'static Key) -> Arg {
 fn value_name(key: &Key) -> &'static str {
     match key.kind {
         Kind::Count(..) | Kind::Integer => "N",
-        Kind::Size(..) => "SIZE",
+        Kind::Decimal(..) => "X",
+        Kind::Sizes(..) => "SIZE",
         Kind::Time(..) => "TIME",
-        Kind::Rate => "RATE",
+        Kind::Rate | Kind::Offered => "RATE",
         Kind::Flag => "BOOL",
         Kind::Choice(_) => "WORD",
+        Kind::Mix => "MIX",
+        Kind::Numbers => "LIST",
         Kind::Path => "PATH",
+        Kind::Paths => "PATHS",
         Kind::StageName | Kind::Text | Kind::Hosts => "TEXT",
     }
 }

@@ -504,7 +504,7 @@ impl Conductor {
             if let Some(why) = &self.nodes[index.at()].lost {
                 nodes.entry(*index).or_insert_with(|| NodeOutcome {
                     intervals: Vec::new(),
-                    ticks: Vec::new(),
+                    ticks: BTreeMap::new(),
                     report: None,
                     lost: Some(why.clone()),
                     clock: ClockMap::IDENTITY,

@@ -65,6 +65,7 @@ pub(crate) fn times(ops: &[Op], ramp_ns: i64) -> ThreadTimes {
         first_issue_ns: ops.iter().map(|op| op.issue_ns).min(),
         begin_ns: begin(ops, ramp_ns),
         ended_ns: end,
+        busy_begin_ns: begin(ops, ramp_ns),
         busy_end_ns: end,
         has_work: true,
     }

@@ -21,6 +21,12 @@ impl Payload {
         Self { bytes: bytes as f64 / BYTE_UNITS as f64, ops: ops as f64 / OP_UNITS as f64 }
     }
 
+    /// From whole bytes and operations.
+    #[must_use]
+    pub fn of_counts(bytes: u64, ops: u64) -> Self {
+        Self { bytes: bytes as f64, ops: ops as f64 }
+    }
+
     /// Per second, over a time in ns.
     #[must_use]
     pub fn per(self, ns: u64) -> Self {

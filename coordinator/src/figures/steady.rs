@@ -3,7 +3,7 @@
 use iofleet_shared::limits::TICK_NS;
 use serde::{Deserialize, Serialize};
 
-use crate::figures::Spread;
+use crate::figures::{Payload, Spread};
 
 /// Greatest spread of the rounds, over their mean.
 const SPREAD_MAX: f64 = 0.20;
@@ -31,10 +31,16 @@ pub struct Steady {
     pub slope: f64,
 }
 
-/// Judges the spread fleet series between two instants after T0. None: fewer than five rounds, or
+/// Judges the spread fleet series between two instants after T0: its bytes, or its operations where
+/// they move none (`of`). None: fewer than five rounds, or
 /// nothing moved in them.
 #[must_use]
-pub fn steady(spread: &Spread<'_>, begin_ns: i64, end_ns: i64) -> Option<Steady> {
+pub fn steady(
+    spread: &Spread<'_>,
+    begin_ns: i64,
+    end_ns: i64,
+    of: fn(Payload) -> f64,
+) -> Option<Steady> {
     let length = u64::try_from(end_ns.saturating_sub(begin_ns)).ok()?;
     let round_ns = ROUND_NS_MIN.max(length / 10);
     // A point that ends within a tick of its planned time has had its last round.
@@ -43,7 +49,7 @@ pub fn steady(spread: &Spread<'_>, begin_ns: i64, end_ns: i64) -> Option<Steady>
         .map(|round| {
             let from = begin_ns.saturating_add_unsigned(round * round_ns);
             let to = from.saturating_add_unsigned(round_ns).min(end_ns);
-            spread.between(from, to).per(to.abs_diff(from).max(1)).bytes
+            of(spread.between(from, to).per(to.abs_diff(from).max(1)))
         })
         .collect();
     let (spread, slope) = shape(&last)?;
@@ -95,7 +101,7 @@ mod tests {
     fn judge(per_second: &[u64]) -> Option<Steady> {
         let ticks = series(per_second);
         let end = 1_000_000_000 * i64::try_from(per_second.len()).unwrap();
-        steady(&Spread::new(&ticks, Some(0), Some(end)), 0, end)
+        steady(&Spread::new(&ticks, Some(0), Some(end)), 0, end, |payload| payload.bytes)
     }
 
     #[test]
@@ -140,7 +146,9 @@ mod tests {
     fn an_end_just_before_the_deadline_loses_no_round() {
         let ticks = series(&[1_000; 5]);
         let end = 4_999_900_000;
-        let verdict = steady(&Spread::new(&ticks, Some(0), Some(end)), 0, end).unwrap();
+        let verdict =
+            steady(&Spread::new(&ticks, Some(0), Some(end)), 0, end, |payload| payload.bytes)
+                .unwrap();
         assert_eq!(verdict.rounds, 5);
         assert!(verdict.steady);
     }

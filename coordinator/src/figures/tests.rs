@@ -19,7 +19,13 @@ fn figures_of(threads: &[Vec<Op>], ramp_ms: i64) -> Figures {
 fn figures_with(threads: &[Vec<Op>], own: &[ThreadTimes], ramp_ms: i64) -> Figures {
     let ticks = spread(&threads.concat());
     let ramp_ns = u64::try_from(ramp_ms * MS).unwrap();
-    compute(&FigureInput { threads: own, ticks: &ticks, exact: &[], ramp_ns })
+    compute(&FigureInput { ramp_ns, ..input(own, &ticks) })
+}
+
+/// Without warm-up, at depth 1, each operation after the one before.
+fn input<'a>(threads: &'a [ThreadTimes], ticks: &'a [Tick]) -> FigureInput<'a> {
+    let (exact, ramp_ns, depth, offered_until_ns) = (&[][..], 0, 1, None);
+    FigureInput { threads, ticks, exact, ramp_ns, depth, offered_until_ns }
 }
 
 fn close(figure: Option<f64>, expected: f64) -> bool {
@@ -160,7 +166,7 @@ fn an_exact_count_stands_in_place_of_its_nodes_ticks() {
         ops: ops * u128::from(OP_UNITS) / 20,
     };
     let first_done = |exact: &[ExactNode<'_>]| {
-        let figures = compute(&FigureInput { threads: &own, ticks: &ticks, exact, ramp_ns: 0 });
+        let figures = compute(&FigureInput { exact, ..input(&own, &ticks) });
         (figures.bandwidth.first_done, figures.iops.first_done)
     };
     // Up to 33 ms: 660, 900 and a quarter of 50; 3 300 of the other node.
@@ -224,11 +230,11 @@ fn nothing_measured_is_none_not_zero() {
 #[test]
 fn durability_of_each_workload() {
     use Durability::{AtEnd, Each, Never};
-    assert_eq!(Durability::of(OpKind::Write, false, Fsync::End), AtEnd);
-    assert_eq!(Durability::of(OpKind::Write, false, Fsync::None), Never);
-    assert_eq!(Durability::of(OpKind::Write, false, Fsync::Each), Each);
-    assert_eq!(Durability::of(OpKind::Write, true, Fsync::End), Each);
-    assert_eq!(Durability::of(OpKind::Read, false, Fsync::End), Each);
+    assert_eq!(Durability::of(true, true, Fsync::End), AtEnd);
+    assert_eq!(Durability::of(true, true, Fsync::None), Never);
+    assert_eq!(Durability::of(true, true, Fsync::Each), Each);
+    assert_eq!(Durability::of(true, false, Fsync::End), Each);
+    assert_eq!(Durability::of(false, true, Fsync::End), Each);
 }
 
 /// A thread that begins at some time and has operations with pauses between them.
@@ -280,4 +286,38 @@ proptest! {
         let sums = Spread::new(&together, None, None).between(0, i64::MAX);
         prop_assert_eq!(sums.bytes, bytes as f64);
     }
+}
+
+#[test]
+fn a_queue_that_was_never_full_leaves_no_window() {
+    // Two in flight from 60 ms on; at depth 2 busy from there, and half of the share before.
+    let threads = [ops_ms(&[(0, 200), (60, 300), (200, 400), (300, 400)], 1_000)];
+    let ticks = spread(&threads.concat());
+    let mut own = [times(&threads[0], 0)];
+    let of = |own: &[ThreadTimes]| compute(&FigureInput { depth: 2, ..input(own, &ticks) });
+    own[0].busy_begin_ns = Some(60 * MS);
+    let full = of(&own);
+    assert_eq!(full.window.map(|window| window.begin_ns()), Some(60_000_000));
+    assert_eq!((full.busy_share, full.overlap), (Some(1.0), Some(1.0)));
+    // All time counts for `span` all the same.
+    assert!(close(full.bandwidth.span, 10_000.0));
+    own[0].busy_begin_ns = None;
+    assert_eq!((of(&own).window, of(&own).overlap), (None, None));
+}
+
+#[test]
+fn threads_that_wait_for_arrivals_do_not_cut_the_window() {
+    // The third thread never had anything to do.
+    let threads = [ops_ms(&[(3, 50), (200, 260)], 500), ops_ms(&[(150, 290)], 500), Vec::new()];
+    let own: Vec<ThreadTimes> = threads.iter().map(|ops| times(ops, 0)).collect();
+    let ticks = spread(&threads.concat());
+    let of = |offered_until_ns| compute(&FigureInput { offered_until_ns, ..input(&own, &ticks) });
+    let window =
+        |figures: Figures| figures.window.map(|window| (window.begin_ns(), window.length_ns()));
+    assert_eq!(window(of(None)), None);
+    let offered = of(Some(280 * MS));
+    assert_eq!(window(offered), Some((10_000_000, 270_000_000)));
+    assert!(close(offered.overlap, 277.0 / 287.0));
+    // Without a deadline, up to the last completion.
+    assert_eq!(window(of(Some(i64::MAX))), Some((10_000_000, 280_000_000)));
 }

@@ -1,13 +1,16 @@
 //! Plans of small scenarios, with answers worked out by hand.
 
 use iofleet_shared::{
-    stats::{ThreadEnd, ThreadReport, Written},
-    work::Pattern,
+    ids::PointId,
+    stats::{CpuTime, FileTimes, NamesLeft, ThreadEnd, ThreadReport, Written, WrittenPart},
+    work::{Extent, FilePart, Files, OpKind, Pattern, ThreadPlan, TreePart, WorkerPlan},
 };
 use proptest::prelude::*;
 
 use super::*;
 use crate::scenario::{Context, Source, load};
+
+mod kinds;
 
 const MIB: u64 = 1 << 20;
 
@@ -21,34 +24,84 @@ fn dir() -> DatasetDir {
     DatasetDir { path: "/t".to_owned(), name: "d".to_owned(), campaign: "c".to_owned() }
 }
 
+/// What the first worker must know.
+pub(crate) fn target(plan: &Plan) -> TargetSpec {
+    plan.target_spec(NodeIndex(0), dir())
+}
+
 fn report(thread: u32, written: Written) -> ThreadReport {
     ThreadReport {
         thread,
         end: ThreadEnd::Finished,
-        bytes: 0,
-        ops: 0,
-        errors: 0,
-        ramp_bytes: 0,
-        ramp_ops: 0,
-        ramp_errors: 0,
+        counts: Vec::new(),
+        cpu: CpuTime::default(),
         short_transfers: 0,
         first_issue_ns: None,
         begin_ns: None,
         ended_ns: None,
+        busy_begin_ns: None,
         busy_end_ns: None,
         fsync_ns: None,
         open_ns: 0,
-        bytes_touched: 0,
+        files: FileTimes::default(),
+        bytes_touched: None,
         passes_milli: 0,
+        unfinished: 0,
         unfinished_ns: None,
-        written,
+        written: vec![WrittenPart { file: 0, written }],
+        names: None,
+        damages: Vec::new(),
     }
+}
+
+/// The one part of a file that a thread has.
+fn part(thread: &ThreadPlan) -> &FilePart {
+    match &thread.files {
+        Files::Named(parts) | Files::Listed(parts) | Files::Devices(parts) => {
+            assert_eq!(parts.len(), 1);
+            &parts[0]
+        }
+        Files::Tree(_) => panic!("a tree"),
+    }
+}
+
+fn tree(thread: &ThreadPlan) -> &TreePart {
+    match &thread.files {
+        Files::Tree(tree) => tree,
+        Files::Named(_) | Files::Listed(_) | Files::Devices(_) => panic!("no tree"),
+    }
+}
+
+/// What a thread that did all of its operations leaves of its names.
+fn names_left(thread: &ThreadPlan) -> Option<NamesLeft> {
+    let Files::Tree(tree) = &thread.files else { return None };
+    let mut left = NamesLeft { names: tree.existing, renamed: Some(tree.renamed) };
+    for share in &thread.ops {
+        let names = &mut left.names;
+        match share.op {
+            OpKind::Mkdir => names.dirs = tree.dirs,
+            OpKind::Create | OpKind::Write => {
+                (names.dirs, names.files) = (tree.dirs, tree.files());
+            }
+            OpKind::Unlink => names.gone = names.files,
+            OpKind::Rmdir => names.dirs = 0,
+            OpKind::Rename => left.renamed = Some(!tree.renamed),
+            OpKind::Read | OpKind::Stat | OpKind::Open | OpKind::Readdir => {}
+        }
+    }
+    Some(left)
 }
 
 /// All worker plans of a run in which every write does all of its share.
 pub(crate) fn run(plan: &Plan) -> Vec<Vec<WorkerPlan>> {
     let mut manifest = Manifest::default();
     plan.points.iter().map(|point| step(point, plan.nodes, &mut manifest, Written::All)).collect()
+}
+
+fn did(thread: &ThreadPlan, written: &Written) -> ThreadReport {
+    let writes = thread.ops.iter().any(|share| share.op == OpKind::Write);
+    let written = if writes { written.clone() } else { Written::Nothing };
+    ThreadReport { names: names_left(thread), ..report(thread.thread, written) }
 }
 
 fn step(
@@ -64,8 +117,7 @@ fn step(
         manifest.begin(plan);
     }
     for plan in &plans {
-        let reports: Vec<_> =
-            plan.threads.iter().map(|thread| report(thread.thread, written.clone())).collect();
+        let reports: Vec<_> = plan.threads.iter().map(|thread| did(thread, &written)).collect();
         manifest.record(plan, &reports);
     }
     plans
@@ -84,8 +136,8 @@ fn threads_keep_their_node_and_file_through_a_ramp() {
             assert_eq!(threads.len(), point.threads_on(*node) as usize);
             for thread in &worker.threads {
                 assert_eq!(thread.thread % 3, node.0);
-                assert_eq!(thread.file, format!("t{:05}", thread.thread));
-                assert_eq!(thread.extents, [Extent { offset: 0, length: 4 * MIB }]);
+                assert_eq!(part(thread).file, format!("t{:05}", thread.thread));
+                assert_eq!(part(thread).extents, [Extent { offset: 0, length: 4 * MIB }]);
                 assert_eq!(thread.operations, 4);
                 seen += 1;
             }
@@ -110,7 +162,8 @@ fn a_shared_file_is_dealt_by_blocks_and_made_anew() {
     );
     let plan = Plan::new(&scenario, 2).unwrap();
     let runs = run(&plan);
-    let files: Vec<&str> = runs.iter().map(|plans| plans[0].threads[0].file.as_str()).collect();
+    let files: Vec<&str> =
+        runs.iter().map(|plans| part(&plans[0].threads[0]).file.as_str()).collect();
     assert_eq!(files, ["shared-0", "shared-0", "shared-1", "shared-1"]);
     assert!(runs[0][0].create && !runs[1][0].create);
     assert_eq!(runs[0][0].remove, Vec::<String>::new());
@@ -118,7 +171,7 @@ fn a_shared_file_is_dealt_by_blocks_and_made_anew() {
     assert_eq!(runs[2][1].remove, Vec::<String>::new());
     // Ten blocks among four threads: 3, 3, 2, 2, and node 0 has threads 0 and 2.
     let of = |worker: &WorkerPlan| -> Vec<(u64, u64)> {
-        let extents = worker.threads.iter().flat_map(|thread| &thread.extents);
+        let extents = worker.threads.iter().flat_map(|thread| &part(thread).extents);
         extents.map(|extent| (extent.offset / MIB, extent.length / MIB)).collect()
     };
     assert_eq!(of(&runs[3][0]), [(0, 3), (6, 2)]);
@@ -138,8 +191,45 @@ fn a_shared_file_whose_point_was_skipped_is_removed_later() {
     // Points 2 and 3 never ran; shared-0 is still there.
     let last = step(&plan.points[4], 1, &mut manifest, Written::All);
     assert_eq!(last[0].remove, ["shared-0", "shared-1"]);
-    assert_eq!(last[0].threads[0].file, "shared-2");
+    assert_eq!(part(&last[0].threads[0]).file, "shared-2");
     assert!(!manifest.holds("shared-0"));
+}
+
+#[test]
+fn what_is_tried_again_is_made_under_another_name() {
+    for (layout, first, later) in [
+        ("layout = \"shared-file\"", "shared-0", "shared-0.1"),
+        ("layout = \"tree\"\nfiles = 2", "tree-0", "tree-0.1"),
+    ] {
+        let text = format!("[workload]\nfile_size = \"4 MiB\"\n{layout}\n[sweep]\nrepeat = 2\n");
+        let plan = Plan::new(&scenario(&text), 1).unwrap();
+        let name = |plan: &WorkerPlan| match &plan.threads[0].files {
+            Files::Tree(tree) => tree.base.clone(),
+            Files::Named(_) | Files::Listed(_) | Files::Devices(_) => {
+                part(&plan.threads[0]).file.clone()
+            }
+        };
+        let mut manifest = Manifest::default();
+        let mut begun = |at: usize, attempt: u32| {
+            let worker = plan.points[at].worker_plan(NodeIndex(0), dir(), &manifest, attempt);
+            let worker = worker.unwrap().unwrap();
+            manifest.begin(&worker);
+            let names = iofleet_shared::work::Names { dirs: 1, files: 2, gone: 0 };
+            let left = Some(NamesLeft { names, renamed: Some(false) });
+            let report = ThreadReport { names: left, ..report(0, Written::All) };
+            // The first attempt to write was taken back.
+            if (at, attempt) != (0, 0) {
+                manifest.record(&worker, &[report]);
+            }
+            (name(&worker), worker.remove)
+        };
+        assert_eq!(begun(0, 0), (first.to_owned(), vec![]));
+        assert_eq!(begun(0, 1), (later.to_owned(), vec![first.to_owned()]));
+        // It is read by that name, whatever the attempt, and removed by it in the next pass.
+        assert_eq!(begun(1, 0), (later.to_owned(), vec![]));
+        assert_eq!(begun(1, 1), (later.to_owned(), vec![]));
+        assert!(begun(2, 0).1.contains(&later.to_owned()));
+    }
 }
 
 #[test]
@@ -177,7 +267,7 @@ fn reads_take_what_was_written() {
         let read = plan.points[1].worker_plan(NodeIndex(0), dir(), &manifest, 0);
         if fits {
             let thread = &read.unwrap().unwrap().threads[0];
-            assert_eq!(thread.extents, [Extent { offset: 0, length: 3 * MIB }]);
+            assert_eq!(part(thread).extents, [Extent { offset: 0, length: 3 * MIB }]);
             assert_eq!(thread.operations, 3);
         } else {
             let error = read.unwrap_err();
@@ -294,7 +384,8 @@ proptest! {
             for thread in workers.iter().flat_map(|worker| &worker.threads) {
                 ops += thread.operations;
                 counts.push(thread.operations);
-                all.extend(thread.extents.iter().map(|extent| (thread.file.as_str(), *extent)));
+                let part = part(thread);
+                all.extend(part.extents.iter().map(|extent| (part.file.as_str(), *extent)));
             }
             prop_assert_eq!(counts.len(), threads as usize);
             prop_assert!(counts.iter().max().unwrap() - counts.iter().min().unwrap() <= 1);
@@ -304,7 +395,7 @@ proptest! {
                 let apart = left.offset + left.length <= right.offset;
                 prop_assert!(left_file != right_file || apart);
             }
-            let size = point.spec.params.file_bytes;
+            let size = point.spec.params.file_bytes();
             prop_assert!(all.iter().all(|(_, extent)| extent.offset + extent.length <= size));
             let bytes: u64 = all.iter().map(|(_, extent)| extent.length).sum();
             prop_assert_eq!(Some(bytes), point.bytes);

@@ -25,9 +25,15 @@ pub(crate) fn campaign() -> CampaignRecord {
             stage: "write".to_owned(),
             points: vec![0],
             headline: Headline::Common,
+            unit: Unit::Bytes,
             mean: 1.5e9,
             stddev: 0.1,
             ci95: 0.25,
+        }],
+        load_curves: vec![LoadCurve {
+            stage: "write".to_owned(),
+            points: vec![0],
+            ort_ns: 1_250_000.5,
         }],
     }
 }
@@ -72,14 +78,22 @@ fn params() -> Params {
     Params {
         threads: 4,
         nodes: 1,
+        ops: ["write", "read"].map(|op| OpWeight { op: op.to_owned(), weight: 7 }).to_vec(),
         layout: "file-per-thread".to_owned(),
         file_bytes: 1 << 30,
         block_bytes: 1 << 20,
+        blocks: vec![SizeWeight { bytes: 1 << 20, weight: 1 }],
         pattern: "sequential".to_owned(),
         duration_ns: Some(5_000_000_000),
         ramp_ns: 1_000_000_000,
         direct: true,
+        options: Options { advice: Some("random".to_owned()), ..Options::default() },
         engine: "sync".to_owned(),
+        depth: 4,
+        engine_flags: vec!["sqpoll".to_owned()],
+        rate: Some(Rate { per_s: 1_550.5, exponential: true }),
+        think_ns: 3,
+        verify: true,
         fsync: Some("end".to_owned()),
         fresh: Some(true),
         seed: u64::MAX,
@@ -161,8 +175,21 @@ fn nodes() -> Vec<PointNode> {
         ops: 7_500,
         errors: 1,
         bandwidth: Some(1.572_864e9),
+        iops: Some(1_500.0),
+        cpu_ns: Some(17_000_625),
+        cpu_system_ns: Some(15_751_875),
         cpu_share: Some(0.04),
+        remarks: vec!["no registered buffers".to_owned()],
     }]
+}
+
+fn cpu() -> Cpu {
+    Cpu {
+        user_ns_per_op: Some(166.5),
+        system_ns_per_op: Some(2_100.25),
+        user_ns: 1_248_750,
+        system_ns: 15_751_875,
+    }
 }
 
 /// A point with every field set.
@@ -171,7 +198,7 @@ pub(crate) fn full(index: u32) -> PointRecord {
     PointRecord {
         index,
         stage: "write".to_owned(),
-        op: "write".to_owned(),
+        op: "mix".to_owned(),
         repeat: 0,
         status: PointStatus::Partial,
         why: Some("1 of 2 nodes never reported".to_owned()),
@@ -189,7 +216,7 @@ pub(crate) fn full(index: u32) -> PointRecord {
         ops: 7_500,
         errors: 1,
         ramp_bytes: 1 << 30,
-        bytes_touched: 4 << 30,
+        bytes_touched: Some(4 << 30),
         passes: Some(1.8),
         short_transfers: 2,
         unfinished: Unfinished { count: 1, oldest_ns: Some(31_000_000_000) },
@@ -207,6 +234,7 @@ pub(crate) fn full(index: u32) -> PointRecord {
         clock_uncertainty_ns: Some(9_000),
         clock_residual_ns: Some(700),
         busy_share: Some(0.999),
+        cpu: Some(cpu()),
         latency_ns: latencies.clone(),
         by_op: vec![ByOp {
             op: "write".to_owned(),
@@ -214,7 +242,12 @@ pub(crate) fn full(index: u32) -> PointRecord {
             ops: 7_500,
             errors: 1,
             latency_ns: latencies,
+            bandwidth: Rates { common: Some(1.5e9), span: Some(1.4e9) },
+            iops: Rates { common: Some(1_430.5), span: None },
         }],
+        offered: Some(offered()),
+        files: Some(Files { count: 4, mean_ns: 1.5e9, max_ns: 4_000_000_000 }),
+        verification: Some(Verification { checked: true, damages: vec![damage()] }),
         open_s: Some(0.01),
         fsync_s: Some(0.2),
         syncfs_s: Some(0.3),
@@ -242,6 +275,40 @@ pub(crate) fn interval(k: u32, phase: IntervalPhase, latency_ns: Option<Latency>
         ops: 1_024,
         errors: 0,
         latency_ns,
+        response_ns: latency_ns,
+        by_op: ["write", "read"].map(|op| interval_op(op, latency_ns)).to_vec(),
+    }
+}
+
+fn interval_op(op: &str, latency_ns: Option<Latency>) -> IntervalOp {
+    IntervalOp {
+        op: op.to_owned(),
+        bytes: 1 << 29,
+        ops: 512,
+        errors: 0,
+        latency_ns,
+        response_ns: None,
+    }
+}
+
+fn offered() -> Offered {
+    Offered {
+        per_s: 1_550.5,
+        achieved_per_s: Some(1_500.0),
+        arrived: 7_600,
+        not_issued: 3,
+        backlog_max: 40,
+    }
+}
+
+fn damage() -> Damage {
+    Damage {
+        node: "client01".to_owned(),
+        kind: "stale".to_owned(),
+        units: 2,
+        file: "t00001".to_owned(),
+        offset: 8_192,
+        found: "generation 1".to_owned(),
     }
 }
 
@@ -269,7 +336,7 @@ pub(crate) fn skipped(index: u32) -> PointRecord {
         ops: 0,
         errors: 0,
         ramp_bytes: 0,
-        bytes_touched: 0,
+        bytes_touched: None,
         passes: None,
         short_transfers: 0,
         unfinished: Unfinished::default(),
@@ -281,8 +348,12 @@ pub(crate) fn skipped(index: u32) -> PointRecord {
         clock_uncertainty_ns: None,
         clock_residual_ns: None,
         busy_share: None,
+        cpu: None,
         latency_ns: Latencies { service: None, response: None },
         by_op: Vec::new(),
+        offered: None,
+        files: None,
+        verification: None,
         open_s: None,
         fsync_s: None,
         syncfs_s: None,

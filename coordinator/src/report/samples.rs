@@ -1,9 +1,9 @@
 //! Records for the tests of tables and sentences.
 
 use crate::record::{
-    Campaign, CampaignRecord, CampaignStatus, Census, ErrorKind, Five, Headline, Latencies,
-    Latency, Mark, Network, Params, PointRecord, PointStatus, SCHEMA, Swept, Tool, Unfinished,
-    Window,
+    ByOp, Campaign, CampaignRecord, CampaignStatus, Census, ErrorKind, Five, Headline, Latencies,
+    Latency, Mark, Network, OpWeight, Options, Params, PointRecord, PointStatus, Rate, Rates,
+    SCHEMA, Swept, Tool, Unfinished, Window,
 };
 
 /// A good point of 95.6 MB/s.
@@ -18,7 +18,7 @@ pub(super) fn point(index: u32, stage: &str, threads: u32, nodes: u32) -> PointR
     PointRecord {
         index,
         stage: stage.to_owned(),
-        op: stage.to_owned(),
+        op: stage.split('-').next().unwrap_or(stage).to_owned(),
         repeat: 0,
         status: PointStatus::Ok,
         why: None,
@@ -31,7 +31,7 @@ pub(super) fn point(index: u32, stage: &str, threads: u32, nodes: u32) -> PointR
         ops: 1 << 12,
         errors: 0,
         ramp_bytes: 0,
-        bytes_touched: 1 << 30,
+        bytes_touched: Some(1 << 30),
         passes: Some(1.0),
         short_transfers: 0,
         unfinished: Unfinished::default(),
@@ -49,8 +49,12 @@ pub(super) fn point(index: u32, stage: &str, threads: u32, nodes: u32) -> PointR
         clock_uncertainty_ns: Some(50_000),
         clock_residual_ns: Some(2_000),
         busy_share: Some(0.99),
+        cpu: None,
         latency_ns: Latencies { service: Some(latency()), response: None },
         by_op: Vec::new(),
+        offered: None,
+        files: None,
+        verification: None,
         open_s: None,
         fsync_s: None,
         syncfs_s: None,
@@ -62,6 +66,40 @@ pub(super) fn point(index: u32, stage: &str, threads: u32, nodes: u32) -> PointR
         error_kinds: Vec::new(),
         intervals: Vec::new(),
     }
+}
+
+/// The same point as a mix of one write to three reads, under an offered load.
+pub(super) fn mix(index: u32) -> PointRecord {
+    let mut point = point(index, "mix", 16, 4);
+    let kind = |op: &str, weight| OpWeight { op: op.to_owned(), weight };
+    point.params.ops = vec![kind("write", 1), kind("read", 3)];
+    point.params.rate = Some(Rate { per_s: 1_400.0, exponential: true });
+    let response = |p50| Some(Latency { p50: Some(p50), ..latency() });
+    point.latency_ns.response = response(40_000_000);
+    let by_op = |op: &str, bytes, ops, p50| ByOp {
+        op: op.to_owned(),
+        bytes: 0,
+        ops: 0,
+        errors: 0,
+        latency_ns: Latencies { service: Some(latency()), response: response(p50) },
+        bandwidth: Rates { common: Some(bytes), span: None },
+        iops: Rates { common: Some(ops), span: None },
+    };
+    point.by_op =
+        vec![by_op("write", 23.9e6, 341.2, 60_000_000), by_op("read", 71.7e6, 1_023.5, 35_000_000)];
+    point
+}
+
+/// A point of operations on names.
+pub(super) fn names(index: u32) -> PointRecord {
+    let mut point = point(index, "stat", 16, 4);
+    let zero = Some(0.0);
+    point.bandwidth =
+        Five { common: zero, span: zero, thread_sum: zero, first_done: zero, last_done: zero };
+    point.params.ops = vec![OpWeight { op: "stat".to_owned(), weight: 1 }];
+    (point.params.layout, point.params.depth) = ("tree".to_owned(), 1);
+    (point.params.fsync, point.params.fresh) = (None, None);
+    point
 }
 
 /// A partial campaign: a point whose sum is no aggregate, one that lost a node and had errors, one
@@ -111,6 +149,7 @@ pub(super) fn campaign() -> CampaignRecord {
         nodes: Vec::new(),
         points,
         repetitions: Vec::new(),
+        load_curves: Vec::new(),
     }
 }
 
@@ -176,14 +215,22 @@ fn params(threads: u32, nodes: u32) -> Params {
     Params {
         threads,
         nodes,
+        ops: Vec::new(),
         layout: "file-per-thread".to_owned(),
         file_bytes: 1 << 30,
         block_bytes: 256 << 10,
+        blocks: Vec::new(),
         pattern: "sequential".to_owned(),
         duration_ns: None,
         ramp_ns: 0,
         direct: true,
+        options: Options::default(),
         engine: "sync".to_owned(),
+        depth: 1,
+        engine_flags: Vec::new(),
+        rate: None,
+        think_ns: 0,
+        verify: false,
         fsync: Some("end".to_owned()),
         fresh: Some(true),
         seed: 1,

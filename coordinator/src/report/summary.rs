@@ -3,15 +3,15 @@
 
 use iofleet_shared::units;
 
-use super::{headline, headline_of, plural};
+use super::{format_rate, headline, plural, point_list, rate_of, unit_of};
 use crate::record::{
-    CampaignRecord, CampaignStatus, Headline, PointRecord, PointStatus, Repetition,
+    CampaignRecord, CampaignStatus, Headline, Params, PointRecord, PointStatus, Repetition, Unit,
 };
 
 mod figures;
 mod trouble;
 
-/// Headlines by stage, doubts, errors, lost nodes, how the campaign stands where it is not
+/// Headlines by stage, damaged data, doubts, errors, lost nodes, remarks of the nodes, how the campaign stands where it is not
 /// complete, and the five figures of each stage's best point. Every line is ended by a newline;
 /// parts without anything to say are left out. `binary` shows GiB/s instead of GB/s.
 #[must_use]
@@ -20,10 +20,13 @@ pub fn summary(campaign: &CampaignRecord, binary: bool) -> String {
     let headlines: Vec<String> = stages.iter().map(|stage| stage.sentence(binary)).collect();
     let parts = [
         ("", headlines),
+        ("Damaged data:", trouble::damages(campaign)),
         ("Doubts:", trouble::doubts(campaign)),
         ("Errors:", trouble::errors(campaign)),
         ("Lost nodes:", trouble::lost(campaign)),
+        ("Remarks:", trouble::remarks(campaign)),
         ("", status(campaign)),
+        ("Response over load:", load_curves(campaign)),
         ("Figures of the best points:", figures::lines(&stages, binary)),
     ];
     let parts = parts.into_iter().filter(|(_, lines)| !lines.is_empty());
@@ -66,7 +69,8 @@ struct Best<'a> {
     /// The best one of its repetitions.
     point: &'a PointRecord,
     /// Mean of the repetitions, or the point's own headline.
-    bandwidth: f64,
+    rate: f64,
+    unit: Unit,
     repetition: Option<&'a Repetition>,
 }
 
@@ -89,15 +93,14 @@ fn stages(campaign: &CampaignRecord) -> Vec<Stage<'_>> {
 /// for the greatest of many is the luckiest.
 fn best<'a>(campaign: &'a CampaignRecord, points: &[&'a PointRecord]) -> Option<Best<'a>> {
     let candidates = points.iter().filter_map(|point| {
-        let own = headline_of(point, &point.bandwidth)?;
+        let own = rate_of(point)?;
         let mut repetitions = campaign.repetitions.iter();
         let repetition = repetitions.find(|repetition| repetition.points.contains(&point.index));
-        let bandwidth = repetition.map_or(own, |repetition| repetition.mean);
-        Some((own, Best { point, bandwidth, repetition }))
+        let rate = repetition.map_or(own, |repetition| repetition.mean);
+        Some((own, Best { point, rate, unit: unit_of(point), repetition }))
     });
-    let rank = |(own, best): &(f64, Best<'_>)| {
-        (best.point.status == PointStatus::Ok, best.bandwidth, *own)
-    };
+    let rank =
+        |(own, best): &(f64, Best<'_>)| (best.point.status == PointStatus::Ok, best.rate, *own);
     let greatest = candidates.reduce(|kept, next| {
         let (kept_rank, next_rank) = (rank(&kept), rank(&next));
         if next_rank.partial_cmp(&kept_rank).is_some_and(std::cmp::Ordering::is_gt) {
@@ -113,16 +116,16 @@ impl Stage<'_> {
     fn sentence(&self, binary: bool) -> String {
         let points = self.census();
         let Some(best) = &self.best else {
-            return format!("{}: no bandwidth was measured; {points}.", self.name);
+            return format!("{}: nothing was measured; {points}.", self.name);
         };
         let up_to = if self.points.len() > 1 { "up to " } else { "" };
-        let bandwidth = units::format_rate(best.bandwidth, binary);
+        let rate = format_rate(best.rate, best.unit, binary);
         let spread = best.repetition.map_or_else(String::new, |repetition| {
-            format!(" ± {}", units::format_rate(repetition.ci95, binary))
+            format!(" ± {}", format_rate(repetition.ci95, repetition.unit, binary))
         });
         let params = &best.point.params;
         format!(
-            "{}: {up_to}{bandwidth}{spread} at {} on {} ({}){}; {points}.",
+            "{}: {up_to}{rate}{spread} at {} on {} ({}){}; {points}.",
             self.name,
             plural(params.threads.into(), "thread"),
             took_part(best.point.census.reported.into(), params.nodes.into(), "node"),
@@ -162,18 +165,60 @@ fn conditions(best: &Best<'_>) -> String {
     if best.point.status == PointStatus::Partial {
         parts.push("a partial point".to_owned());
     }
-    parts.push(format!("{} blocks", units::format_size(params.block_bytes)));
-    parts.push(match (params.direct, &params.fsync) {
-        (true, _) => "direct".to_owned(),
-        (false, Some(fsync)) => format!("buffered with fsync = {fsync}"),
-        (false, None) => "buffered".to_owned(),
-    });
+    parts.extend(mix(params));
+    if best.unit == Unit::Bytes {
+        parts.push(blocks(params));
+        parts.push(match (params.direct, &params.fsync) {
+            (true, _) => "direct".to_owned(),
+            (false, Some(fsync)) => format!("buffered with fsync = {fsync}"),
+            (false, None) => "buffered".to_owned(),
+        });
+    }
+    if params.depth > 1 {
+        parts.push(format!("{} in flight per thread", params.depth));
+    }
+    if let Some(rate) = params.rate {
+        parts.push(format!("{} offered", units::format_ops(rate.per_s)));
+    }
     parts.push(params.layout.replace('-', " "));
     // These are told already.
-    let told = ["threads", "threads_per_node", "block", "direct", "fsync", "layout"];
+    let told =
+        ["threads", "threads_per_node", "block", "direct", "fsync", "layout", "depth", "rate"];
     let others = params.swept.iter().filter(|swept| !told.contains(&swept.key.as_str()));
     parts.extend(others.map(|swept| format!("{} = {}", swept.key, swept.value)));
     parts.join(", ")
+}
+
+/// `1 write to 3 read`, where there is more than one kind of operation.
+fn mix(params: &Params) -> Option<String> {
+    let kinds = params.ops.iter().map(|kind| format!("{} {}", kind.weight, kind.op));
+    (params.ops.len() > 1).then(|| kinds.collect::<Vec<_>>().join(" to "))
+}
+
+fn blocks(params: &Params) -> String {
+    let greatest = params.blocks.iter().map(|size| size.bytes).max();
+    let least = units::format_size(params.block_bytes);
+    match greatest.filter(|greatest| *greatest > params.block_bytes) {
+        Some(greatest) => format!("blocks of {least} to {}", units::format_size(greatest)),
+        None => format!("{least} blocks"),
+    }
+}
+
+fn load_curves(campaign: &CampaignRecord) -> Vec<String> {
+    let lines = campaign.load_curves.iter().map(|curve| {
+        let ort = units::format_duration_ns(nearest(curve.ort_ns));
+        format!("{}: overall response time {ort} ({}).", curve.stage, point_list(&curve.points))
+    });
+    lines.collect()
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a time, rounded to be shown"
+)]
+fn nearest(ns: f64) -> u64 {
+    ns.round() as u64
 }
 
 /// How the campaign stands, and the reasons of points that are not `ok`.

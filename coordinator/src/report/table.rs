@@ -2,8 +2,8 @@
 
 use iofleet_shared::units;
 
-use super::{duration, headline, headline_of, or_nothing, rate, trusted};
-use crate::record::{CampaignRecord, PointRecord, PointStatus};
+use super::{duration, headline, headline_of, or_nothing, rate, shown_latency, trusted};
+use crate::record::{ByOp, CampaignRecord, PointRecord, PointStatus};
 
 /// Swept keys that have a column of their own under the same name in every table.
 const ALWAYS_SHOWN: [&str; 1] = ["threads"];
@@ -65,8 +65,10 @@ impl Table {
         self.line(&titles)
     }
 
-    /// One point, without a newline. Bandwidth and ops/s are of the figure that `of` names, the
-    /// latencies are service times, and `marks` begins with the status where it is not `ok`.
+    /// One point, and of a mix an indented line for each kind of operation, without a newline at the
+    /// end. Bandwidth and ops/s are of the figure that `of` names, the latencies are service times or,
+    /// where `marks` says `response`, response times, and `marks` begins with the status where it is
+    /// not `ok`.
     #[must_use]
     pub fn row(&self, point: &PointRecord) -> String {
         let params = &point.params;
@@ -80,17 +82,40 @@ impl Table {
             let swept = params.swept.iter().find(|swept| swept.key == *key);
             or_nothing(swept.map(|swept| swept.value.clone()))
         }));
-        let service = point.latency_ns.service.as_ref().filter(|_| trusted(point));
-        let ops = headline_of(point, &point.iops).map(units::format_ops);
+        let latency = shown_latency(point, &point.latency_ns);
+        let bandwidth = headline_of(point, &point.bandwidth).filter(|_| point.moves_data());
         cells.extend([
-            rate(headline_of(point, &point.bandwidth), self.binary),
+            rate(bandwidth, self.binary),
             or_nothing(headline(point).map(|headline| headline.word().to_owned())),
-            or_nothing(ops.map(|ops| ops.trim_end_matches(" ops/s").to_owned())),
-            duration(service.and_then(|latency| latency.p50)),
-            duration(service.and_then(|latency| latency.p99)),
-            duration(service.map(|latency| latency.max)),
+            ops(headline_of(point, &point.iops)),
+            duration(latency.and_then(|latency| latency.p50)),
+            duration(latency.and_then(|latency| latency.p99)),
+            duration(latency.map(|latency| latency.max)),
             duration(point.start_skew_ns.filter(|_| trusted(point))),
             marks(point),
+        ]);
+        let mut lines = vec![self.line(&cells)];
+        if point.by_op.len() > 1 {
+            lines.extend(point.by_op.iter().map(|by_op| self.kind(point, by_op)));
+        }
+        lines.join("\n")
+    }
+
+    /// One kind of operation of a mix.
+    fn kind(&self, point: &PointRecord, by_op: &ByOp) -> String {
+        let of = headline(point);
+        let data = by_op.op == "write" || by_op.op == "read";
+        let bandwidth = of.and_then(|headline| by_op.bandwidth.of(headline)).filter(|_| data);
+        let latency = shown_latency(point, &by_op.latency_ns);
+        let mut cells = vec![String::new(), format!("  {}", by_op.op)];
+        cells.resize(cells.len() + 2 + self.swept.len(), String::new());
+        cells.extend([
+            rate(bandwidth, self.binary),
+            String::new(),
+            ops(of.and_then(|headline| by_op.iops.of(headline))),
+            duration(latency.and_then(|latency| latency.p50)),
+            duration(latency.and_then(|latency| latency.p99)),
+            duration(latency.map(|latency| latency.max)),
         ]);
         self.line(&cells)
     }
@@ -151,9 +176,15 @@ fn of_planned(reported: u64, planned: u64, point: &PointRecord) -> String {
     }
 }
 
+fn ops(per_s: Option<f64>) -> String {
+    let ops = per_s.map(units::format_ops);
+    or_nothing(ops.map(|ops| ops.trim_end_matches(" ops/s").to_owned()))
+}
+
 fn marks(point: &PointRecord) -> String {
     let status = (point.status != PointStatus::Ok).then(|| point.status.word());
-    let mut codes: Vec<&str> = status.into_iter().collect();
+    let response = point.params.rate.filter(|_| trusted(point)).map(|_| "response");
+    let mut codes: Vec<&str> = status.into_iter().chain(response).collect();
     for mark in &point.marks {
         if !codes.contains(&mark.code.as_str()) {
             codes.push(&mark.code);
@@ -201,6 +232,20 @@ point  stage  threads  nodes     bandwidth  of          ops/s      p50      p99 
 point  stage  threads  nodes    bandwidth  of          ops/s      p50      p99      max     skew  marks
     7  read-again  16      4   95.60 MB/s  common      1,365  20.1 ms  29.0 ms  31.0 ms  1.20 ms";
         assert_eq!(format!("{}\n{}", table.header(), table.row(&point)), expected);
+    }
+
+    #[test]
+    fn a_mix_has_a_line_for_each_kind_and_names_have_no_bandwidth() {
+        let table = Table::new(&["rate".to_owned()], false);
+        let rows = [table.header(), table.row(&samples::mix(3)), table.row(&samples::names(4))];
+        let expected = "\
+point  stage  threads  nodes     rate    bandwidth  of          ops/s      p50      p99      max     skew  marks
+    3  mix         16      4        –   95.60 MB/s  common      1,365  40.0 ms  29.0 ms  31.0 ms  1.20 ms  response
+         write                          23.90 MB/s                341  60.0 ms  29.0 ms  31.0 ms
+         read                           71.70 MB/s              1,024  35.0 ms  29.0 ms  31.0 ms
+    4  stat        16      4        –            –  common      1,365  20.1 ms  29.0 ms  31.0 ms  1.20 ms";
+        assert_eq!(rows.join("\n"), expected);
+        assert!(rows.iter().flat_map(|row| row.lines()).all(|line| line.chars().count() <= 120));
     }
 
     #[test]

@@ -2,17 +2,21 @@
 
 use std::fmt::Write;
 
-use iofleet_shared::units::Rate;
+use iofleet_shared::{
+    units::Rate,
+    work::{Content, Pattern, SizeShare},
+};
 use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
 
 use super::{
-    FleetConfig, PointSpec, TargetConfig, Threads, check,
+    DirSharing, FleetConfig, Offer, OfferedRate, Params, PointSpec, TargetConfig, Threads, Verify,
+    check,
     file::ScenarioFile,
     hosts,
     keys::{self, KEYS, Key, KeyId, Place},
     resolve::{Draft, repeat},
-    value::{self, quoted},
+    value::{self, Value, quoted},
     words,
 };
 
@@ -106,13 +110,26 @@ fn workload(file: &ScenarioFile, drafts: &[Draft<'_>]) -> Vec<String> {
             Some(setting) => Some(setting.value.clone()),
             // A default beside threads_per_node would exclude it.
             None if key.id == KeyId::Threads && drafts.iter().any(per_node) => None,
-            None => value::default(key),
+            None => value::default(key).or_else(|| resolved(key.id, drafts.iter().filter(takes))),
         };
         if let Some(value) = value.filter(|_| used) {
             lines.push(format!("{} = {}", key.name, value.toml()));
         }
     }
     lines
+}
+
+/// The value of a key whose default depends on others, where it is the same in all points.
+fn resolved<'a>(id: KeyId, mut drafts: impl Iterator<Item = &'a Draft<'a>>) -> Option<Value> {
+    let value = |draft: &Draft<'_>| {
+        let params = &draft.spec.params;
+        if id == KeyId::Direct {
+            return Some(Value::Flag(params.options.direct));
+        }
+        (id == KeyId::Depth).then_some(Value::Count(params.engine.depth))
+    };
+    let first = value(drafts.next()?)?;
+    drafts.all(|draft| value(draft).as_ref() == Some(&first)).then_some(first)
 }
 
 /// SHA-256, in hex, of the canonical JSON of the meaning: without name, question, notes, workers
@@ -143,29 +160,109 @@ fn point(point: &PointSpec) -> Json {
         Threads::Fleet(count) => (count, false),
         Threads::PerNode(count) => (count, true),
     };
-    json!({
+    let mut meaning = json!({
         "stage": point.stage,
         "repeat": point.repeat,
         "group": point.group,
-        "op": words::op(params.op),
+        "op": params.op_word(),
         "threads": threads,
         "threads_are_per_node": per_node,
         "layout": words::layout(params.layout),
-        "file_bytes": params.file_bytes,
-        "block_bytes": params.block_bytes,
+        "file_bytes": params.file_bytes(),
+        "block_bytes": params.block_bytes(),
         "pattern": words::pattern(params.pattern),
         "duration_ns": params.duration_ns,
         "ramp_ns": params.ramp_ns,
         "interval_ns": params.interval_ns,
         "loop": params.repeat_range,
-        "direct": params.direct,
-        "engine": words::engine(params.engine),
+        "direct": params.options.direct,
+        "engine": words::engine(params.engine.kind),
         "fsync": words::fsync(params.fsync),
         "fresh": params.fresh,
         "seed": params.seed,
         "on_fault": words::on_fault(params.on_fault),
         "stuck_after_ns": params.stuck_after_ns,
-    })
+    });
+    if let Some(map) = meaning.as_object_mut() {
+        map.extend(particulars(params).into_iter().map(|(name, value)| (name.to_owned(), value)));
+    }
+    meaning
+}
+
+/// What is not as in a plain write or read. What is left out there keeps the id of a scenario that
+/// does not use it.
+fn particulars(params: &Params) -> Vec<(&'static str, Json)> {
+    let plain = Params::default();
+    let mut all: Vec<(&'static str, bool, Json)> = vec![
+        (
+            "mix",
+            params.is_mix(),
+            json!(params.ops.iter().map(|s| (s.op.name(), s.weight)).collect::<Vec<_>>()),
+        ),
+        ("mix_by_thread", params.mix_by != plain.mix_by, json!(true)),
+        (
+            "tree",
+            params.tree != plain.tree,
+            json!([params.tree.dirs, params.tree.files, params.tree.sharing == DirSharing::Shared]),
+        ),
+        ("listed", !params.listed.is_empty(), json!(params.listed.len())),
+        ("file_sizes", params.file_sizes.len() > 1, sizes(&params.file_sizes)),
+        ("blocks", params.blocks.len() > 1, sizes(&params.blocks)),
+        (
+            "pattern_set_to",
+            pattern_value(params.pattern).is_some(),
+            json!(pattern_value(params.pattern)),
+        ),
+        ("depth", params.engine.depth != 1, json!(params.engine.depth)),
+        ("sqpoll", params.engine.sqpoll, json!(true)),
+        ("iopoll", params.engine.iopoll, json!(true)),
+        ("high_priority", params.engine.high_priority, json!(true)),
+        ("dsync", params.options.dsync, json!(true)),
+        ("append", params.options.append, json!(true)),
+        ("preallocate", params.options.preallocate, json!(true)),
+        ("truncate", params.options.truncate, json!(true)),
+        ("advice", params.options.advice.is_some(), json!(words::advice(params.options.advice))),
+        ("lock", params.options.lock, json!(true)),
+        ("offer", params.offer != plain.offer, offer(params.offer)),
+        ("zeros", params.content == Content::Zero, json!(true)),
+        ("compress_milli", params.compress_milli() != 1000, json!(params.compress_milli())),
+        ("dedupe_milli", params.dedupe_milli() != 1000, json!(params.dedupe_milli())),
+        ("refresh", !params.refresh, json!(false)),
+        ("verify", params.verify != Verify::Off, json!(words::verify(params.verify))),
+        ("cores", params.placement.cores.is_some(), json!(params.placement.cores)),
+        ("numa_nodes", params.placement.numa_nodes.is_some(), json!(params.placement.numa_nodes)),
+        ("huge_pages", params.placement.huge_pages, json!(true)),
+    ];
+    all.retain(|(_, said, _)| *said);
+    all.into_iter().map(|(name, _, value)| (name, value)).collect()
+}
+
+fn sizes(sizes: &[SizeShare]) -> Json {
+    json!(sizes.iter().map(|share| (share.bytes, share.weight)).collect::<Vec<_>>())
+}
+
+fn pattern_value(pattern: Pattern) -> Option<u64> {
+    match pattern {
+        Pattern::Sequential | Pattern::Backward | Pattern::Random | Pattern::RandomOnce => None,
+        Pattern::Strided { step } => Some(step),
+        Pattern::Zipf { theta_milli } => Some(theta_milli.into()),
+        Pattern::Pareto { h_milli } => Some(h_milli.into()),
+        Pattern::Normal { deviation_milli } => Some(deviation_milli.into()),
+    }
+}
+
+fn offer(offer: Offer) -> Json {
+    match offer {
+        Offer::Closed { think_ns, burst } => json!({ "think_ns": think_ns, "burst": burst }),
+        Offer::Open { rate, per, exponential } => json!({
+            "rate": match rate {
+                OfferedRate::Operations(per_1000_s) => json!({ "per_1000_s": per_1000_s }),
+                OfferedRate::Bytes(rate) => json!({ "bits_per_s": rate.bits_per_s() }),
+            },
+            "per": words::rate_per(per),
+            "exponential": exponential,
+        }),
+    }
 }
 
 /// JSON with sorted keys and no blanks.

@@ -2,15 +2,17 @@
 
 use iofleet_shared::{
     units::{Size, Time},
-    work::{Layout, OpKind},
+    work::Layout,
 };
 
 use super::{
-    PointSpec, TargetConfig, Threads, coverage,
+    DirSharing, Params, PointSpec, TargetConfig, Threads, coverage,
     error::{Problem, Problems},
     file::{ScenarioFile, Setting},
-    keys::{self, Effect, Key, KeyId},
+    keys::{self, Key, KeyId},
+    legal::{Illegal, illegal, off_grid},
     resolve::{Draft, View},
+    value::Value,
 };
 
 /// Rules about what stands where in the file.
@@ -48,11 +50,17 @@ pub(super) fn points(
 ) {
     for draft in drafts {
         one_kind_of_threads(&draft.view, problems);
-        whole_blocks(draft, problems);
+        rate_or_think(&draft.view, problems);
+        if combinations(draft, problems) {
+            whole_blocks(draft, problems);
+            enough_blocks(draft, problems);
+        }
         whole_intervals(draft, problems);
-        shared_file(draft, target, problems);
+        one_directory(draft, target, problems);
+        consent(draft, target, problems);
     }
     effects(file, drafts, problems);
+    listed(file, drafts, problems);
     let mut start = 0;
     while start < drafts.len() {
         let group = drafts[start].spec.group;
@@ -76,6 +84,28 @@ fn one_kind_of_threads(view: &View<'_>, problems: &mut Problems) {
     problems.push(problem);
 }
 
+fn rate_or_think(view: &View<'_>, problems: &mut Problems) {
+    let thinks = |setting: &&Setting| setting.value.to_string() != "0 s";
+    let (Some(rate), Some(think)) = (view.get(KeyId::Rate), view.get(KeyId::Think).filter(thinks))
+    else {
+        return;
+    };
+    let text = "`rate` and `think` exclude each other";
+    let problem = Problem::at(&think.origin, view.path(KeyId::Think), text)
+        .and(&rate.origin, "and here")
+        .right("operations that arrive at a rate do not wait for a thread; leave one of them out");
+    problems.push(problem);
+}
+
+/// Whether all of its keys go together.
+fn combinations(draft: &Draft<'_>, problems: &mut Problems) -> bool {
+    let found = illegal(&draft.spec.params);
+    for Illegal { keys: (first, second), text, help, .. } in &found {
+        problems.push(pair(&draft.view, *first, *second, (*text).to_owned()).right(*help));
+    }
+    found.is_empty()
+}
+
 /// A fault of two keys that do not go together, at the one that somebody wrote.
 fn pair(view: &View<'_>, first: KeyId, second: KeyId, text: String) -> Problem {
     let written = if view.get(first).is_some() { first } else { second };
@@ -86,10 +116,34 @@ fn pair(view: &View<'_>, first: KeyId, second: KeyId, text: String) -> Problem {
 }
 
 fn whole_blocks(draft: &Draft<'_>, problems: &mut Problems) {
-    let (file, block) = (draft.spec.params.file_bytes, draft.spec.params.block_bytes);
-    if file.is_multiple_of(block) {
+    let params = &draft.spec.params;
+    if !params.moves_data() {
         return;
     }
+    let block = params.block_bytes();
+    if let Some(bytes) = off_grid(&params.blocks) {
+        let text = format!(
+            "{} is not a multiple of {}, the smallest block of the mix",
+            Size::from_bytes(bytes),
+            Size::from_bytes(block)
+        );
+        let origin = draft.view.origin(KeyId::Block);
+        problems.push(Problem::at(&origin, draft.view.path(KeyId::Block), text));
+    }
+    let broken = params.file_sizes.iter().find(|size| !size.bytes.is_multiple_of(block));
+    let Some(file) = broken.map(|size| size.bytes) else {
+        let most = params.block_bytes_max();
+        let sizes = params.file_sizes.iter().map(|size| size.bytes);
+        if let Some(bytes) = sizes.filter(|bytes| *bytes > 0 && *bytes < most).min() {
+            let text = format!(
+                "file_size {} is less than the largest block, {}",
+                Size::from_bytes(bytes),
+                Size::from_bytes(most)
+            );
+            problems.push(pair(&draft.view, KeyId::FileSize, KeyId::Block, text));
+        }
+        return;
+    };
     let text = format!(
         "file_size {} is not a multiple of block {}",
         Size::from_bytes(file),
@@ -123,16 +177,20 @@ fn whole_intervals(draft: &Draft<'_>, problems: &mut Problems) {
     }
 }
 
-fn shared_file(draft: &Draft<'_>, target: &TargetConfig, problems: &mut Problems) {
+fn enough_blocks(draft: &Draft<'_>, problems: &mut Problems) {
     let params = &draft.spec.params;
-    if params.layout != Layout::SharedFile {
-        return;
-    }
-    let blocks = params.file_bytes / params.block_bytes;
     let (Threads::Fleet(threads) | Threads::PerNode(threads)) = params.threads;
-    if blocks < u64::from(threads) {
+    let (blocks, sharers) = if params.is_shared() {
+        (params.file_bytes() / params.block_bytes_max().max(1), threads)
+    } else if params.is_listed() {
+        let files = u32::try_from(params.listed.len()).unwrap_or(u32::MAX).max(1);
+        (params.file_bytes() / params.block_bytes_max().max(1), threads.div_ceil(files))
+    } else {
+        return;
+    };
+    if blocks < u64::from(sharers) {
         let text = format!(
-            "{threads} threads share a file of {blocks} {}: each needs one at least",
+            "{sharers} threads share a file of {blocks} {}: each needs one at least",
             if blocks == 1 { "block" } else { "blocks" }
         );
         let key = match params.threads {
@@ -141,10 +199,69 @@ fn shared_file(draft: &Draft<'_>, target: &TargetConfig, problems: &mut Problems
         };
         problems.push(pair(&draft.view, key, KeyId::FileSize, text));
     }
+}
+
+/// What is of all threads lies in one place.
+fn one_directory(draft: &Draft<'_>, target: &TargetConfig, problems: &mut Problems) {
+    let params = &draft.spec.params;
+    let what = if params.is_shared() {
+        "a shared file needs"
+    } else if params.tree.sharing == DirSharing::Shared {
+        "shared directories need"
+    } else {
+        return;
+    };
     if target.path.as_ref().is_some_and(|path| path.contains("{node}")) {
-        let text = "a shared file needs one directory for all nodes, but target.path has `{node}`";
+        let text = format!("{what} one directory for all nodes, but target.path has `{{node}}`");
         let origin = draft.view.origin(KeyId::Layout);
         problems.push(Problem::at(&origin, draft.view.path(KeyId::Layout), text));
+    }
+}
+
+/// What was there before is overwritten only with consent.
+fn consent(draft: &Draft<'_>, target: &TargetConfig, problems: &mut Problems) {
+    let params = &draft.spec.params;
+    if target.destroys_data || !params.is_listed() || !params.writes() {
+        return;
+    }
+    let what = if params.layout == Layout::Device { "devices" } else { "listed files" };
+    let text = format!("stage `{}` overwrites what {what} hold", draft.spec.stage);
+    let origin = draft.view.origin(KeyId::Layout);
+    let origin = origin.or(draft.view.stage_origin());
+    let help = "set target.destroys_data = true if nothing on them is needed, or only read";
+    problems.push(Problem::new(text).and(origin, "here").right(help));
+}
+
+/// Lists and consent that no point uses.
+fn listed(file: &ScenarioFile, drafts: &[Draft<'_>], problems: &mut Problems) {
+    let any = |wanted: &dyn Fn(&Params) -> bool| {
+        drafts.is_empty() || drafts.iter().any(|draft| wanted(&draft.spec.params))
+    };
+    let rules: [(KeyId, bool, &str); 3] = [
+        (
+            KeyId::TargetFiles,
+            any(&|params| params.layout == Layout::FileList),
+            "without layout = \"file-list\"",
+        ),
+        (
+            KeyId::TargetDevices,
+            any(&|params| params.layout == Layout::Device),
+            "without layout = \"device\"",
+        ),
+        (
+            KeyId::DestroysData,
+            any(&|params| params.is_listed() && params.writes()),
+            "without a stage that writes to listed files or devices",
+        ),
+    ];
+    for (id, used, why) in rules {
+        if let Some(setting) =
+            file.single.get(&id).filter(|setting| !used && setting.value != Value::Flag(false))
+        {
+            let key = Key::of(id);
+            let text = format!("`{}` has no effect {why}", key.name);
+            problems.push(Problem::at(&setting.origin, key.path(), text).right("leave it out"));
+        }
     }
 }
 
@@ -194,9 +311,10 @@ fn effect<'a>(
     problems: &mut Problems,
 ) {
     let key = Key::of(id);
-    let mut any = false;
+    let (mut any, mut by_time) = (false, false);
     for point in points {
         any = true;
+        by_time |= point.spec.params.duration_ns.is_some();
         if has_effect(key, &point.spec) {
             return;
         }
@@ -204,14 +322,7 @@ fn effect<'a>(
     if !any {
         return;
     }
-    let (why, help) = match key.effect {
-        Effect::Always => return,
-        Effect::ByDuration => (
-            "without `duration`",
-            "set a duration, or leave it out: by size each thread does its share once",
-        ),
-        Effect::Writes => ("on reads", "leave it out, or set it in a stage that writes"),
-    };
+    let Some((why, help)) = key.effect.missing(by_time) else { return };
     let text = format!("`{}` has no effect {why}", key.name);
     let path = format!("{section}.{}", key.name);
     problems.push(Problem::at(&setting.origin, path, text).right(help));
@@ -219,11 +330,7 @@ fn effect<'a>(
 
 /// Whether a key changes anything in a point.
 pub(super) fn has_effect(key: &Key, point: &PointSpec) -> bool {
-    match key.effect {
-        Effect::Always => true,
-        Effect::ByDuration => point.params.duration_ns.is_some(),
-        Effect::Writes => point.params.op == OpKind::Write,
-    }
+    key.effect.holds(&point.params)
 }
 
 /// Reads and rewrites need earlier writes of the same pass.

@@ -1,6 +1,9 @@
 //! The JSON schema of scenario files and the key table of the docs page, from the table of keys.
 
-use iofleet_shared::units::{Rate, Size, Time};
+use iofleet_shared::{
+    units::{Rate, Size, Time},
+    work::OpKind,
+};
 use serde_json::{Map, Value as Json, json};
 
 use super::{
@@ -79,9 +82,35 @@ fn schema_of(key: &Key) -> Json {
             json!({ "type": "integer", "minimum": least, "maximum": most })
         }
         Kind::Integer => json!({ "type": "integer", "minimum": 0 }),
-        Kind::Size(..) => quantity(Size::units()),
+        Kind::Decimal(least, most) => json!({
+            "type": "number",
+            "minimum": f64::from(least) / 1000.0,
+            "maximum": f64::from(most) / 1000.0,
+        }),
+        Kind::Sizes(..) => {
+            let size = unit_pattern(Size::units());
+            let pattern = format!("^{size}$|^{size}\\s+[0-9]+\\s*(,{size}\\s+[0-9]+\\s*)+$");
+            json!({ "type": "string", "pattern": pattern })
+        }
         Kind::Time(..) => quantity(Time::units()),
         Kind::Rate => quantity(Rate::units()),
+        Kind::Offered => quantity(Rate::units().chain(["op/s"])),
+        Kind::Mix => {
+            let words: Vec<&str> = OpKind::ALL.into_iter().map(OpKind::name).collect();
+            let share = format!("\\s*({})\\s+[0-9]+\\s*", words.join("|"));
+            json!({ "type": "string", "pattern": format!("^{share}(,{share})+$") })
+        }
+        Kind::Numbers => json!({
+            "type": ["string", "integer"],
+            "minimum": 0,
+            "pattern": "^\\s*[0-9]+\\s*(-\\s*[0-9]+\\s*)?(,\\s*[0-9]+\\s*(-\\s*[0-9]+\\s*)?)*$",
+        }),
+        Kind::Paths => json!({
+            "type": "array",
+            "minItems": 1,
+            "uniqueItems": true,
+            "items": { "type": "string", "pattern": "^/" },
+        }),
         Kind::Flag => json!({ "type": "boolean" }),
         Kind::Choice(words) => json!({ "enum": words }),
         Kind::StageName => json!({ "type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$" }),
@@ -93,10 +122,15 @@ fn schema_of(key: &Key) -> Json {
         schema["default"] = match default {
             Value::Count(count) => json!(count),
             Value::Integer(number) => json!(number),
+            Value::Decimal(milli) => json!(f64::from(milli) / 1000.0),
             Value::Flag(flag) => json!(flag),
-            Value::Size(_)
+            Value::Sizes(_)
             | Value::Time(_)
             | Value::Rate(_)
+            | Value::Offered(_)
+            | Value::Mix(_)
+            | Value::Numbers(_)
+            | Value::Paths(_)
             | Value::Choice(_)
             | Value::Text(_) => json!(default.to_string()),
         };
@@ -105,7 +139,10 @@ fn schema_of(key: &Key) -> Json {
 }
 
 fn quantity(units: impl Iterator<Item = &'static str>) -> Json {
+    json!({ "type": "string", "pattern": format!("^{}$", unit_pattern(units)) })
+}
+
+fn unit_pattern(units: impl Iterator<Item = &'static str>) -> String {
     let units: Vec<&str> = units.collect();
-    let pattern = format!("^\\s*[0-9]+(\\.[0-9]+)?\\s*({})\\s*$", units.join("|"));
-    json!({ "type": "string", "pattern": pattern })
+    format!("\\s*[0-9]+(\\.[0-9]+)?\\s*({})\\s*", units.join("|"))
 }

@@ -279,9 +279,13 @@ fn raw(value: &Toml) -> Raw {
         Toml::String(text) => Raw::Text(text.value().clone()),
         Toml::Integer(number) => Raw::Integer(*number.value()),
         Toml::Boolean(flag) => Raw::Flag(*flag.value()),
-        Toml::Float(_) => Raw::Other("decimal number"),
+        Toml::Float(number) => Raw::Decimal(number.display_repr().into_owned()),
         Toml::Datetime(_) => Raw::Other("date"),
-        Toml::Array(_) => Raw::Other("list"),
+        Toml::Array(list) => {
+            let texts: Option<Vec<String>> =
+                list.iter().map(|item| item.as_str().map(str::to_owned)).collect();
+            texts.filter(|texts| !texts.is_empty()).map_or(Raw::Other("list"), Raw::Texts)
+        }
         Toml::InlineTable(_) => Raw::Other("table"),
     }
 }

@@ -3,10 +3,14 @@
 
 use std::sync::LazyLock;
 
-use iofleet_shared::{
-    limits::{BLOCK_BYTES_MAX, INTERVAL_NS_MIN, THREADS_MAX},
-    units::{Size, Time},
-};
+use iofleet_shared::units::{Size, Time};
+
+pub use super::effect::Effect;
+pub use table::KEYS;
+
+use super::value::milli;
+
+mod table;
 
 /// Which key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,22 +24,57 @@ pub enum KeyId {
     LinkSpeed,
     Path,
     Keep,
+    TargetFiles,
+    TargetDevices,
+    DestroysData,
     Repeat,
     Op,
     StageName,
+    Mix,
+    MixBy,
     Threads,
     ThreadsPerNode,
     Layout,
+    Dirs,
+    Files,
+    DirSharing,
     FileSize,
     Block,
     Pattern,
+    Step,
+    ZipfTheta,
+    ParetoH,
+    NormalDeviation,
     Duration,
     Ramp,
     Interval,
     Loop,
     Direct,
     Engine,
+    Depth,
+    Sqpoll,
+    Iopoll,
+    HighPriority,
+    Rate,
+    RatePer,
+    Arrivals,
+    Think,
+    Burst,
+    Content,
+    Compress,
+    Dedupe,
+    Refresh,
+    Verify,
     Fsync,
+    Dsync,
+    Append,
+    Preallocate,
+    Truncate,
+    Lock,
+    Advice,
+    Cores,
+    NumaNodes,
+    HugePages,
     Fresh,
     Seed,
     OnFault,
@@ -66,14 +105,24 @@ pub enum Kind {
     Count(u32, u32),
     /// A whole number from 0 up.
     Integer,
-    /// A number of bytes within bounds, with a unit.
-    Size(Size, Size),
+    /// A decimal number within bounds, which are in 1/1000.
+    Decimal(u32, u32),
+    /// A number of bytes within bounds, with a unit; or several with their weights.
+    Sizes(Size, Size),
     /// A length of time within bounds, with a unit.
     Time(Time, Time),
     /// A rate, with a unit.
     Rate,
+    /// A rate of operations or bytes, with a unit.
+    Offered,
     /// `true` or `false`.
     Flag,
+    /// Kinds of operation with their weights.
+    Mix,
+    /// Numbers and ranges of numbers.
+    Numbers,
+    /// Absolute paths.
+    Paths,
     /// One of these words.
     Choice(&'static [&'static str]),
     /// The name of a stage.
@@ -84,17 +133,6 @@ pub enum Kind {
     Path,
     /// A host list.
     Hosts,
-}
-
-/// In which points a key changes anything. Set where it changes none, it is an error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effect {
-    /// In all.
-    Always,
-    /// In those with a duration.
-    ByDuration,
-    /// In those that write.
-    Writes,
 }
 
 /// A key.
@@ -140,6 +178,32 @@ impl Key {
         &SPELLINGS[self.id as usize].1
     }
 
+    /// The values that a text of the command line has: one, or several by commas; by semicolons
+    /// where a value has commas itself.
+    pub(super) fn pieces<'a>(&self, text: &'a str) -> Vec<&'a str> {
+        let weighted = |text: &str| {
+            let last = text.split(',').next().and_then(|first| first.split_whitespace().last());
+            last.is_some_and(|word| word.bytes().all(|byte| byte.is_ascii_digit()))
+        };
+        let semicolons = match self.kind {
+            Kind::Mix | Kind::Numbers | Kind::Paths => true,
+            Kind::Sizes(..) => text.contains(';') || weighted(text),
+            Kind::Count(..)
+            | Kind::Integer
+            | Kind::Decimal(..)
+            | Kind::Time(..)
+            | Kind::Rate
+            | Kind::Offered
+            | Kind::Flag
+            | Kind::Choice(_)
+            | Kind::StageName
+            | Kind::Text
+            | Kind::Path
+            | Kind::Hosts => false,
+        };
+        text.split(if semicolons { ';' } else { ',' }).collect()
+    }
+
     /// Its place and name: `workload.file_size`.
     #[must_use]
     pub fn path(&self) -> String {
@@ -155,10 +219,19 @@ impl Key {
         match self.kind {
             Kind::Count(least, most) => format!("a whole number from {least} to {most}"),
             Kind::Integer => "a whole number from 0 up".to_owned(),
-            Kind::Size(least, most) => format!("a size from {least} to {most}"),
+            Kind::Decimal(least, most) => {
+                format!("a decimal number from {} to {}", milli(least), milli(most))
+            }
+            Kind::Sizes(least, most) => {
+                format!("a size from {least} to {most}, or a mix as in `4 KiB 70, 64 KiB 30`")
+            }
             Kind::Time(least, most) => format!("a time from {least} to {most}"),
             Kind::Rate => "a rate above 0, as in `100 Gbit/s`".to_owned(),
+            Kind::Offered => "a rate above 0, as in `5000 op/s` or `200 MB/s`".to_owned(),
             Kind::Flag => "true or false".to_owned(),
+            Kind::Mix => "kinds with weights, as in `read 70, write 30`".to_owned(),
+            Kind::Numbers => "numbers from 0 to 65535 and ranges, as in `0-3,8`".to_owned(),
+            Kind::Paths => "absolute paths".to_owned(),
             Kind::Choice(words) => words.join(", "),
             Kind::StageName => "letters, digits, `-` and `_`, at most 64; unique".to_owned(),
             Kind::Text => "text".to_owned(),
@@ -224,11 +297,16 @@ fn distance(left: &str, right: &str) -> usize {
 
 /// Flag and variable of each key.
 static SPELLINGS: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
-    let spell =
-        |key: &Key| (key.name.replace('_', "-"), format!("IOFLEET_{}", key.name.to_uppercase()));
+    let spell = |key: &Key| {
+        // The workload has a key of the same name.
+        let name = if key.id == KeyId::TargetFiles { "target_files" } else { key.name };
+        (name.replace('_', "-"), format!("IOFLEET_{}", name.to_uppercase()))
+    };
     KEYS.iter().map(spell).collect()
 });
 
+/// Directories, and files of a directory: names have so many digits.
+const TREE_MAX: u32 = 1_000_000;
 /// Offsets in files are signed.
 const FILE_MAX: u64 = (1 << 63) - (1 << 40);
 const SECOND_NS: u64 = 1_000_000_000;
@@ -271,214 +349,9 @@ const fn time(least_ns: u64, most_ns: u64) -> Kind {
     Kind::Time(Time::from_ns(least_ns), Time::from_ns(most_ns))
 }
 
-const fn size(most: u64) -> Kind {
-    Kind::Size(Size::from_bytes(1), Size::from_bytes(most))
+const fn sizes(least: u64, most: u64) -> Kind {
+    Kind::Sizes(Size::from_bytes(least), Size::from_bytes(most))
 }
-
-/// All keys.
-pub static KEYS: &[Key] = &[
-    key(KeyId::Name, "name", Place::Top, Kind::Text, "Name of the scenario, for people.")
-        .otherwise("the file's name"),
-    key(
-        KeyId::Question,
-        "question",
-        Place::Top,
-        Kind::Text,
-        "The question that the scenario answers, for people.",
-    ),
-    key(KeyId::Notes, "notes", Place::Top, Kind::Text, "Anything else that people should know."),
-    key(
-        KeyId::Workers,
-        "workers",
-        Place::Fleet,
-        Kind::Hosts,
-        "The nodes, in the order in which threads are dealt to them.",
-    )
-    .otherwise("`--workers` or `--local`"),
-    key(
-        KeyId::NetworkLimit,
-        "network_limit",
-        Place::Fleet,
-        Kind::Rate,
-        "What the network between clients and storage carries in one direction.",
-    )
-    .flagged(),
-    key(
-        KeyId::LinkSpeed,
-        "link_speed",
-        Place::Fleet,
-        Kind::Rate,
-        "Speed of each client's link in each direction; times the nodes it bounds the fleet.",
-    )
-    .flagged(),
-    key(
-        KeyId::Path,
-        "path",
-        Place::Target,
-        Kind::Path,
-        "Directory on the file system under test; its last component is made, its parent must be \
-         there.",
-    )
-    .otherwise("needed, but for a fresh directory with `--local`")
-    .flagged(),
-    key(KeyId::Keep, "keep", Place::Target, Kind::Flag, "Leave the files when the campaign ends.")
-        .or("false")
-        .flagged(),
-    key(
-        KeyId::Repeat,
-        "repeat",
-        Place::Sweep,
-        Kind::Count(1, 1000),
-        "How often each combination of swept values is run.",
-    )
-    .or("1")
-    .flagged(),
-    key(
-        KeyId::Op,
-        "op",
-        Place::Stage,
-        Kind::Choice(&["write", "read"]),
-        "What the stage's operations do.",
-    )
-    .otherwise("needed; without any stage there are two, write and read"),
-    key(
-        KeyId::StageName,
-        "name",
-        Place::Stage,
-        Kind::StageName,
-        "Name of the stage in tables and results.",
-    )
-    .otherwise("its op, then `write-2` and so on"),
-    key(
-        KeyId::Threads,
-        "threads",
-        Place::Workload,
-        Kind::Count(1, THREADS_MAX),
-        "I/O threads of the whole fleet; thread i runs on node i mod N.",
-    )
-    .or("1"),
-    key(
-        KeyId::ThreadsPerNode,
-        "threads_per_node",
-        Place::Workload,
-        Kind::Count(1, THREADS_MAX),
-        "I/O threads of each node; in place of `threads`.",
-    )
-    .otherwise("`threads` counts"),
-    key(
-        KeyId::Layout,
-        "layout",
-        Place::Workload,
-        Kind::Choice(&["file-per-thread", "shared-file"]),
-        "A file for each thread, or one file of which each thread has a contiguous range of whole \
-         blocks.",
-    )
-    .or("file-per-thread"),
-    key(
-        KeyId::FileSize,
-        "file_size",
-        Place::Workload,
-        size(FILE_MAX),
-        "Size of each thread's file, or of the whole shared file; a multiple of `block`.",
-    )
-    .otherwise("needed"),
-    key(KeyId::Block, "block", Place::Workload, size(BLOCK_BYTES_MAX), "Bytes of one operation.")
-        .or("1 MiB"),
-    key(
-        KeyId::Pattern,
-        "pattern",
-        Place::Workload,
-        Kind::Choice(&["sequential", "random", "random-once"]),
-        "Order of blocks: ascending; drawn with repetition; each once, shuffled.",
-    )
-    .or("sequential"),
-    key(
-        KeyId::Duration,
-        "duration",
-        Place::Workload,
-        time(1_000_000, YEAR_NS),
-        "Length of the measured phase. Without it each thread does its share once.",
-    )
-    .otherwise("by size"),
-    key(
-        KeyId::Ramp,
-        "ramp",
-        Place::Workload,
-        time(0, YEAR_NS),
-        "Warm-up before the measured phase, in no figure; whole intervals; only with `duration`.",
-    )
-    .or("0 s")
-    .only(Effect::ByDuration),
-    key(
-        KeyId::Interval,
-        "interval",
-        Place::Workload,
-        time(INTERVAL_NS_MIN, HOUR_NS),
-        "Length of one slice of the recorded series.",
-    )
-    .or("1 s"),
-    key(
-        KeyId::Loop,
-        "loop",
-        Place::Workload,
-        Kind::Flag,
-        "With `duration`: a thread at the end of its range begins it again; else it ends there.",
-    )
-    .or("true")
-    .only(Effect::ByDuration),
-    key(
-        KeyId::Direct,
-        "direct",
-        Place::Workload,
-        Kind::Flag,
-        "Bypass the client's page cache (O_DIRECT).",
-    )
-    .or("true"),
-    key(
-        KeyId::Engine,
-        "engine",
-        Place::Workload,
-        Kind::Choice(&["sync"]),
-        "Mechanism: `sync` is pread and pwrite, one operation in flight per thread.",
-    )
-    .or("sync"),
-    key(
-        KeyId::Fsync,
-        "fsync",
-        Place::Workload,
-        Kind::Choice(&["end", "none", "each"]),
-        "When a writing thread calls fsync: after its last operation, never, after each.",
-    )
-    .or("end")
-    .only(Effect::Writes),
-    key(
-        KeyId::Fresh,
-        "fresh",
-        Place::Workload,
-        Kind::Flag,
-        "Write to fresh files; `false` rewrites what an earlier stage of the same pass wrote.",
-    )
-    .or("true")
-    .only(Effect::Writes),
-    key(KeyId::Seed, "seed", Place::Workload, Kind::Integer, "Seed of data and of random offsets.")
-        .or("1"),
-    key(
-        KeyId::OnFault,
-        "on_fault",
-        Place::Workload,
-        Kind::Choice(&["continue", "abort"]),
-        "When a worker is lost: later points run without it, or the campaign ends.",
-    )
-    .or("continue"),
-    key(
-        KeyId::StuckAfter,
-        "stuck_after",
-        Place::Workload,
-        time(SECOND_NS, YEAR_NS),
-        "Age of an operation after which its thread is given up.",
-    )
-    .or("60 s"),
-];
 
 #[cfg(test)]
 mod tests {

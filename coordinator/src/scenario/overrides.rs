@@ -52,14 +52,14 @@ impl Override {
     #[must_use]
     pub fn flag(key: &Key, value: &str) -> Self {
         let value = value.trim().to_owned();
-        Self { source: Source::Flag, key: key.name.to_owned(), value }
+        Self { source: Source::Flag, key: key.flag_name().replace('-', "_"), value }
     }
 
     /// Of a key's variable of the environment.
     #[must_use]
     pub fn environment(key: &Key, value: &str) -> Self {
         let value = value.trim().to_owned();
-        Self { source: Source::Environment, key: key.name.to_owned(), value }
+        Self { source: Source::Environment, key: key.flag_name().replace('-', "_"), value }
     }
 
     /// As people wrote it.
@@ -112,7 +112,9 @@ impl ScenarioFile {
 
     /// A flag of a workload key takes the key out of everywhere else; a list is a sweep.
     fn apply_flag(&mut self, change: &Override, problems: &mut Problems) {
-        let Some(key) = KEYS.iter().find(|key| key.flag && key.name == change.key) else {
+        let Some(key) =
+            KEYS.iter().find(|key| key.flag && key.flag_name() == change.key.replace('_', "-"))
+        else {
             problems.push(no_such_place(change));
             return;
         };
@@ -125,7 +127,7 @@ impl ScenarioFile {
                 stage.settings.remove(id);
             }
         }
-        if change.value.contains(',') {
+        if key.pieces(&change.value).len() > 1 {
             self.set_sweep(key, change, problems);
         } else {
             self.set_workload(key, change, problems);
@@ -157,9 +159,9 @@ impl ScenarioFile {
     }
 
     fn set_sweep(&mut self, key: &Key, change: &Override, problems: &mut Problems) {
-        let values: Vec<Setting> = change
-            .value
-            .split(',')
+        let values: Vec<Setting> = key
+            .pieces(&change.value)
+            .into_iter()
             .filter(|text| !change.value.trim().is_empty() || !text.is_empty())
             .filter_map(|text| change.setting(key, text, problems))
             .collect();
@@ -237,13 +239,18 @@ fn no_such_place(change: &Override) -> Problem {
 
 fn example(key: &Key) -> String {
     let units: Vec<&str> = match key.kind {
-        Kind::Size(..) => Size::units().collect(),
+        Kind::Sizes(..) => Size::units().collect(),
         Kind::Time(..) => Time::units().collect(),
         Kind::Rate
         | Kind::Count(..)
         | Kind::Integer
+        | Kind::Decimal(..)
+        | Kind::Offered
         | Kind::Flag
         | Kind::Choice(_)
+        | Kind::Mix
+        | Kind::Numbers
+        | Kind::Paths
         | Kind::StageName
         | Kind::Text
         | Kind::Path

@@ -1,20 +1,18 @@
 //! From a scenario as written to its meaning: sweeps expanded, defaults filled in, every rule
 //! checked.
 
-use std::path::Path;
-
-use iofleet_shared::work::OpKind;
+use std::{path::Path, sync::Arc};
 
 use super::{
-    Context, FleetConfig, OnFault, Override, Params, PointSpec, Scenario, Source, TargetConfig,
-    Threads, canon, check,
+    Context, FleetConfig, Override, PointSpec, Scenario, Source, TargetConfig, canon, check,
     error::{Origin, Problem, Problems, ScenarioError},
     file::{ScenarioFile, Setting, StageFile},
     hosts,
     keys::{Key, KeyId},
     value::{self, Raw, Value},
-    words,
 };
+
+mod view;
 
 /// Most points of a scenario.
 pub(super) const POINTS_MAX: u64 = 10_000;
@@ -74,82 +72,6 @@ impl<'a> View<'a> {
             None => value::default(Key::of(id)),
         }
     }
-
-    fn bytes(&self, id: KeyId) -> Option<u64> {
-        let Value::Size(size) = self.value(id)? else {
-            return None;
-        };
-        Some(size.bytes())
-    }
-
-    fn ns(&self, id: KeyId) -> Option<u64> {
-        let Value::Time(time) = self.value(id)? else {
-            return None;
-        };
-        Some(time.ns())
-    }
-
-    fn flag(&self, id: KeyId) -> Option<bool> {
-        let Value::Flag(flag) = self.value(id)? else {
-            return None;
-        };
-        Some(flag)
-    }
-
-    fn number(&self, id: KeyId) -> Option<u64> {
-        let Value::Integer(number) = self.value(id)? else {
-            return None;
-        };
-        Some(number)
-    }
-
-    fn word<T: Copy>(&self, id: KeyId, meanings: &words::Words<T>) -> Option<T> {
-        let Value::Choice(word) = self.value(id)? else {
-            return None;
-        };
-        words::meaning(meanings, word)
-    }
-
-    fn threads(&self) -> Threads {
-        let count = |id| match self.get(id).map(|setting| &setting.value) {
-            Some(Value::Count(count)) => Some(*count),
-            _ => None,
-        };
-        match (count(KeyId::Threads), count(KeyId::ThreadsPerNode)) {
-            (Some(threads), _) => Threads::Fleet(threads),
-            (None, Some(threads)) => Threads::PerNode(threads),
-            (None, None) => Threads::Fleet(1),
-        }
-    }
-
-    /// The keys' meaning; none when one without a default was not written.
-    fn params(&self) -> Option<Params> {
-        let op = self.word(KeyId::Op, words::OPS)?;
-        let duration_ns = self.ns(KeyId::Duration);
-        let by_time = duration_ns.is_some();
-        Some(Params {
-            op,
-            threads: self.threads(),
-            layout: self.word(KeyId::Layout, words::LAYOUTS)?,
-            file_bytes: self.bytes(KeyId::FileSize)?,
-            block_bytes: self.bytes(KeyId::Block)?,
-            pattern: self.word(KeyId::Pattern, words::PATTERNS)?,
-            duration_ns,
-            ramp_ns: if by_time { self.ns(KeyId::Ramp)? } else { 0 },
-            interval_ns: self.ns(KeyId::Interval)?,
-            repeat_range: by_time && self.flag(KeyId::Loop)?,
-            direct: self.flag(KeyId::Direct)?,
-            engine: self.word(KeyId::Engine, words::ENGINES)?,
-            fsync: match op {
-                OpKind::Write => self.word(KeyId::Fsync, words::FSYNCS)?,
-                OpKind::Read => iofleet_shared::work::Fsync::None,
-            },
-            fresh: op == OpKind::Write && self.flag(KeyId::Fresh)?,
-            seed: self.number(KeyId::Seed)?,
-            on_fault: self.word::<OnFault>(KeyId::OnFault, words::ON_FAULTS)?,
-            stuck_after_ns: self.ns(KeyId::StuckAfter)?,
-        })
-    }
 }
 
 /// Reads a scenario and works out its meaning. See [`super::load`].
@@ -175,7 +97,7 @@ pub(super) fn load(
     let fleet = fleet(&file, context, &mut problems);
     let target = target(&file);
     let mut problems = problems.none()?;
-    let drafts = expand(&file, &names, &mut problems);
+    let drafts = expand(&file, &names, &target, &mut problems);
     check::points(&file, &drafts, &target, &mut problems);
     problems.none()?;
     let resolved_toml = canon::toml(&file, &drafts, &names, &fleet);
@@ -263,12 +185,28 @@ fn fleet(file: &ScenarioFile, context: &Context, problems: &mut Problems) -> Fle
 
 fn target(file: &ScenarioFile) -> TargetConfig {
     let path = text(file, KeyId::Path);
-    let keep = file.single.get(&KeyId::Keep).map(|setting| &setting.value);
-    TargetConfig { path, keep: keep == Some(&Value::Flag(true)) }
+    let flag =
+        |id: KeyId| file.single.get(&id).is_some_and(|setting| setting.value == Value::Flag(true));
+    let paths = |id: KeyId| match file.single.get(&id).map(|setting| &setting.value) {
+        Some(Value::Paths(paths)) => paths.clone().into(),
+        _ => Arc::default(),
+    };
+    TargetConfig {
+        path,
+        keep: flag(KeyId::Keep),
+        files: paths(KeyId::TargetFiles),
+        devices: paths(KeyId::TargetDevices),
+        destroys_data: flag(KeyId::DestroysData),
+    }
 }
 
 /// All points in the order in which they run.
-fn expand<'a>(file: &'a ScenarioFile, names: &[String], problems: &mut Problems) -> Vec<Draft<'a>> {
+fn expand<'a>(
+    file: &'a ScenarioFile,
+    names: &[String],
+    target: &TargetConfig,
+    problems: &mut Problems,
+) -> Vec<Draft<'a>> {
     let lengths: Vec<usize> = file.sweep.iter().map(|sweep| sweep.values.len()).collect();
     let repeat = repeat(file);
     let count = lengths
@@ -292,7 +230,7 @@ fn expand<'a>(file: &'a ScenarioFile, names: &[String], problems: &mut Problems)
         for pass in 0..repeat {
             for (place, stage) in file.stages.iter().enumerate() {
                 let view = View { file, place, stage, chosen: chosen.clone() };
-                drafts.extend(draft(view, &names[place], pass, group, problems));
+                drafts.extend(draft(view, &names[place], pass, group, target, problems));
             }
             group += 1;
         }
@@ -311,16 +249,15 @@ fn draft<'a>(
     stage: &str,
     repeat: u32,
     group: u32,
+    target: &TargetConfig,
     problems: &mut Problems,
 ) -> Option<Draft<'a>> {
-    let Some(params) = view.params() else {
-        // All other keys have defaults, or were missed before.
-        if view.get(KeyId::FileSize).is_none() {
-            let help = "set workload.file_size (`--file-size 1GiB`): the size of each thread's \
-                        file, or of the whole shared file";
-            problems.push(Problem::new("file_size is missing").right(help));
+    let params = match view.params(target) {
+        Ok(params) => params,
+        Err(missing) => {
+            problems.push(missing.problem(&view));
+            return None;
         }
-        return None;
     };
     let swept = view
         .file

@@ -1,10 +1,11 @@
 //! Scenarios from their text: what they mean, and what each fault is told.
 
-use iofleet_shared::work::{Fsync, Layout, OpKind, Pattern};
+use iofleet_shared::work::{Fsync, OpKind, OpShare, SizeShare};
 
 use super::{keys::nearest, *};
 use crate::plan::Plan;
 
+mod combinations;
 mod effects;
 mod faults;
 
@@ -37,27 +38,11 @@ fn defaults_are_those_of_the_table() {
     assert_eq!(scenario.name, "s");
     let stages: Vec<_> = scenario.points.iter().map(|point| point.stage.as_str()).collect();
     assert_eq!(stages, ["write", "read"]);
-    let expected = Params {
-        op: OpKind::Write,
-        threads: Threads::Fleet(1),
-        layout: Layout::FilePerThread,
-        file_bytes: 4 << 20,
-        block_bytes: 1 << 20,
-        pattern: Pattern::Sequential,
-        duration_ns: None,
-        ramp_ns: 0,
-        interval_ns: 1_000_000_000,
-        repeat_range: false,
-        direct: true,
-        engine: EngineKind::Sync,
-        fsync: Fsync::End,
-        fresh: true,
-        seed: 1,
-        on_fault: OnFault::Continue,
-        stuck_after_ns: 60_000_000_000,
-    };
+    let expected =
+        Params { file_sizes: vec![SizeShare { bytes: 4 << 20, weight: 1 }], ..Params::default() };
     assert_eq!(scenario.points[0].params, expected);
-    let read = Params { op: OpKind::Read, fsync: Fsync::None, fresh: false, ..expected };
+    let ops = vec![OpShare { op: OpKind::Read, weight: 1 }];
+    let read = Params { ops, fsync: Fsync::None, fresh: false, ..expected };
     assert_eq!(scenario.points[1].params, read);
 }
 
@@ -131,7 +116,7 @@ fn a_flag_changes_more_than_a_set() {
     let text = swept_text();
     // --set changes one place, a flag the key wherever it stands.
     let direct = |overrides: &[Override]| -> Vec<bool> {
-        with(&text, overrides).points[..2].iter().map(|point| point.params.direct).collect()
+        with(&text, overrides).points[..2].iter().map(|point| point.params.options.direct).collect()
     };
     assert_eq!(direct(&[]), [true, false]);
     assert_eq!(direct(&[set("stage.write.direct=false")]), [false, false]);
@@ -153,9 +138,12 @@ fn a_flag_changes_more_than_a_set() {
     assert_eq!(scenario.name, "n");
     assert_eq!(scenario.fleet.network_limit, Some(10_000_000.0));
     assert_eq!(scenario.points.len(), 16);
-    assert_eq!(scenario.target, TargetConfig { path: Some("/p".to_owned()), keep: true });
+    assert_eq!(
+        scenario.target,
+        TargetConfig { path: Some("/p".to_owned()), keep: true, ..TargetConfig::default() }
+    );
     // Default stages can be changed too.
-    assert!(!with(SIZE, &[set("stage.read.direct=false")]).points[1].params.direct);
+    assert!(!with(SIZE, &[set("stage.read.direct=false")]).points[1].params.options.direct);
 }
 
 #[test]
@@ -262,6 +250,22 @@ fn shipped_scenarios_are_what_they_were() {
     // Changes only when the meaning of the file or of the language changes.
     assert_eq!(quick.id, "20f12ee8d675cb8479e87886972cf314715e4df04d9f2c36d08ae8a8f952f2cf");
     assert_eq!(ramp.id, "e494e741f7f65dc7cd3cb4075d08412cebc501ae9f947ceea82e220d54bd289f");
+}
+
+#[test]
+fn examples_say_what_they_ask_and_fit_their_fleet() {
+    let examples = [
+        (include_str!("../../../scenarios/metadata.toml"), 5),
+        (include_str!("../../../scenarios/load.toml"), 12),
+        (include_str!("../../../scenarios/verify.toml"), 4),
+    ];
+    for (text, points) in examples {
+        let scenario = load(&source(text), &[], &Context::default()).unwrap();
+        let question = scenario.question.as_deref().unwrap();
+        assert_eq!(text.lines().next(), Some(format!("# {question}").as_str()));
+        assert!(text.lines().any(|line| line.starts_with("# Cost: ")));
+        assert_eq!(Plan::new(&scenario, 4).unwrap().points.len(), points);
+    }
 }
 
 #[test]

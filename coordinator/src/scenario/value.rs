@@ -2,9 +2,19 @@
 
 use std::fmt;
 
-use iofleet_shared::units::{Rate, Size, Time};
+use iofleet_shared::{
+    units::{Rate, Size, Time},
+    work::{OpShare, SizeShare},
+};
 
-use super::keys::{Key, KeyId, Kind, nearest};
+use super::{
+    OfferedRate,
+    keys::{Key, KeyId, Kind, nearest},
+};
+
+pub(super) use lists::milli;
+
+mod lists;
 
 /// A legal value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,14 +23,24 @@ pub enum Value {
     Count(u32),
     /// Of `Kind::Integer`.
     Integer(u64),
-    /// Of `Kind::Size`.
-    Size(Size),
+    /// Of `Kind::Decimal`, in 1/1000.
+    Decimal(u32),
+    /// Of `Kind::Sizes`: one, or a mix.
+    Sizes(Vec<SizeShare>),
     /// Of `Kind::Time`.
     Time(Time),
     /// Of `Kind::Rate`.
     Rate(Rate),
+    /// Of `Kind::Offered`.
+    Offered(OfferedRate),
     /// Of `Kind::Flag`.
     Flag(bool),
+    /// Of `Kind::Mix`.
+    Mix(Vec<OpShare>),
+    /// Of `Kind::Numbers`: sorted, each once.
+    Numbers(Vec<u32>),
+    /// Of `Kind::Paths`.
+    Paths(Vec<String>),
     /// Of `Kind::Choice`.
     Choice(&'static str),
     /// Of all other kinds.
@@ -33,6 +53,10 @@ pub(super) enum Raw {
     Integer(i64),
     Flag(bool),
     Text(String),
+    /// A decimal number of TOML.
+    Decimal(String),
+    /// A list of texts of TOML.
+    Texts(Vec<String>),
     /// Words of the command line: what they are follows from the key.
     Words(String),
     /// Anything else that TOML knows, by its name.
@@ -44,10 +68,21 @@ impl Value {
     #[must_use]
     pub fn toml(&self) -> String {
         match self {
-            Self::Count(_) | Self::Integer(_) | Self::Flag(_) => self.to_string(),
-            Self::Size(_) | Self::Time(_) | Self::Rate(_) | Self::Choice(_) | Self::Text(_) => {
-                quoted(&self.to_string())
+            Self::Count(_) | Self::Integer(_) | Self::Decimal(_) | Self::Flag(_) => {
+                self.to_string()
             }
+            Self::Paths(paths) => {
+                let paths: Vec<String> = paths.iter().map(|path| quoted(path)).collect();
+                format!("[{}]", paths.join(", "))
+            }
+            Self::Sizes(_)
+            | Self::Time(_)
+            | Self::Rate(_)
+            | Self::Offered(_)
+            | Self::Choice(_)
+            | Self::Mix(_)
+            | Self::Numbers(_)
+            | Self::Text(_) => quoted(&self.to_string()),
         }
     }
 }
@@ -58,10 +93,15 @@ impl fmt::Display for Value {
         match self {
             Self::Count(value) => value.fmt(f),
             Self::Integer(value) => value.fmt(f),
-            Self::Size(value) => value.fmt(f),
+            Self::Decimal(value) => f.write_str(&milli(*value)),
+            Self::Sizes(value) => f.write_str(&lists::show_sizes(value)),
             Self::Time(value) => value.fmt(f),
             Self::Rate(value) => value.fmt(f),
+            Self::Offered(value) => f.write_str(&lists::show_offered(*value)),
             Self::Flag(value) => value.fmt(f),
+            Self::Mix(value) => f.write_str(&lists::show_mix(value)),
+            Self::Numbers(value) => f.write_str(&lists::show_numbers(value)),
+            Self::Paths(value) => f.write_str(&value.join(",")),
             Self::Choice(value) => value.fmt(f),
             Self::Text(value) => value.fmt(f),
         }
@@ -79,10 +119,12 @@ pub(super) fn read(key: &Key, raw: &Raw) -> Result<Value, String> {
         Kind::Integer => {
             Value::Integer(u64::try_from(whole(key, raw)?).map_err(|_| outside(key, raw))?)
         }
-        Kind::Size(least, most) => {
-            let size: Size = unit_text(raw).parse().map_err(say)?;
-            Value::Size(within(key, raw, size, least, most)?)
+        Kind::Decimal(least, most) => {
+            let text = decimal_text(key, raw)?;
+            let milli = lists::decimal(&text)?.filter(|milli| (least..=most).contains(milli));
+            Value::Decimal(milli.ok_or_else(|| format!("`{text}` is not {}", key.legal()))?)
         }
+        Kind::Sizes(least, most) => Value::Sizes(sizes(key, raw, least, most)?),
         Kind::Time(least, most) => {
             let time: Time = unit_text(raw).parse().map_err(say)?;
             Value::Time(within(key, raw, time, least, most)?)
@@ -91,6 +133,15 @@ pub(super) fn read(key: &Key, raw: &Raw) -> Result<Value, String> {
             let rate: Rate = unit_text(raw).parse().map_err(say)?;
             Value::Rate(within(key, raw, rate, Rate::from_bits_per_s(1), RATE_MAX)?)
         }
+        Kind::Offered => {
+            Value::Offered(lists::offered(&unit_text(raw))?.ok_or_else(|| outside(key, raw))?)
+        }
+        Kind::Mix => Value::Mix(lists::mix(&listed_text(key, raw)?)?),
+        Kind::Numbers => {
+            let numbers = lists::numbers(&listed_text(key, raw)?);
+            Value::Numbers(numbers.ok_or_else(|| outside(key, raw))?)
+        }
+        Kind::Paths => Value::Paths(paths(key, raw)?),
         Kind::Flag => match raw {
             Raw::Flag(flag) => Value::Flag(*flag),
             Raw::Words(words) if words == "true" => Value::Flag(true),
@@ -98,9 +149,12 @@ pub(super) fn read(key: &Key, raw: &Raw) -> Result<Value, String> {
             Raw::Text(text) if text == "true" || text == "false" => {
                 return Err(format!("write {text} without quotes"));
             }
-            Raw::Integer(_) | Raw::Text(_) | Raw::Words(_) | Raw::Other(_) => {
-                return Err(outside(key, raw));
-            }
+            Raw::Integer(_)
+            | Raw::Text(_)
+            | Raw::Words(_)
+            | Raw::Decimal(_)
+            | Raw::Texts(_)
+            | Raw::Other(_) => return Err(outside(key, raw)),
         },
         Kind::Choice(words) => choice(key, words, raw)?,
         Kind::StageName | Kind::Text | Kind::Path | Kind::Hosts => Value::Text(text(key, raw)?),
@@ -125,6 +179,8 @@ fn say(error: impl fmt::Display) -> String {
 
 fn shown(raw: &Raw) -> String {
     match raw {
+        Raw::Decimal(_) => "a decimal number".to_owned(),
+        Raw::Texts(_) => "a list".to_owned(),
         Raw::Integer(number) => format!("`{number}`"),
         Raw::Flag(flag) => format!("`{flag}`"),
         Raw::Text(text) | Raw::Words(text) => format!("`{text}`"),
@@ -135,7 +191,7 @@ fn shown(raw: &Raw) -> String {
 fn outside(key: &Key, raw: &Raw) -> String {
     let hint = if matches!(raw, Raw::Words(words) if words.contains(',')) {
         format!("; a list of values belongs in sweep.{}", key.name)
-    } else if *raw == Raw::Other("list") {
+    } else if matches!(raw, Raw::Texts(_) | Raw::Other("list")) {
         format!("; a list of values belongs in [sweep], {} = …", key.name)
     } else {
         String::new()
@@ -150,8 +206,70 @@ fn whole(key: &Key, raw: &Raw) -> Result<i64, String> {
         Raw::Text(text) if text.trim().parse::<i64>().is_ok() => {
             Err(format!("write {} without quotes", text.trim()))
         }
-        Raw::Flag(_) | Raw::Text(_) | Raw::Other(_) => Err(outside(key, raw)),
+        Raw::Flag(_) | Raw::Text(_) | Raw::Decimal(_) | Raw::Texts(_) | Raw::Other(_) => {
+            Err(outside(key, raw))
+        }
     }
+}
+
+fn decimal_text(key: &Key, raw: &Raw) -> Result<String, String> {
+    match raw {
+        Raw::Integer(number) => Ok(number.to_string()),
+        Raw::Decimal(text) | Raw::Words(text) => Ok(text.clone()),
+        Raw::Text(text) if text.trim().parse::<f64>().is_ok() => {
+            Err(format!("write {} without quotes", text.trim()))
+        }
+        Raw::Flag(_) | Raw::Text(_) | Raw::Texts(_) | Raw::Other(_) => Err(outside(key, raw)),
+    }
+}
+
+fn sizes(key: &Key, raw: &Raw, least: Size, most: Size) -> Result<Vec<SizeShare>, String> {
+    if matches!(raw, Raw::Texts(_) | Raw::Other("list")) {
+        return Err(outside(key, raw));
+    }
+    let sizes = lists::sizes(&unit_text(raw))?;
+    for size in &sizes {
+        within(key, raw, Size::from_bytes(size.bytes), least, most)?;
+    }
+    Ok(sizes)
+}
+
+/// Text that lists something.
+fn listed_text(key: &Key, raw: &Raw) -> Result<String, String> {
+    match raw {
+        Raw::Text(text) | Raw::Words(text) => Ok(text.clone()),
+        Raw::Integer(number) if key.kind == Kind::Numbers => Ok(number.to_string()),
+        Raw::Integer(_) | Raw::Flag(_) | Raw::Decimal(_) | Raw::Texts(_) | Raw::Other(_) => {
+            Err(outside(key, raw))
+        }
+    }
+}
+
+fn paths(key: &Key, raw: &Raw) -> Result<Vec<String>, String> {
+    let paths: Vec<String> = match raw {
+        Raw::Texts(paths) => paths.clone(),
+        Raw::Text(text) | Raw::Words(text) => {
+            text.split(',').map(|path| path.trim().to_owned()).collect()
+        }
+        Raw::Integer(_) | Raw::Flag(_) | Raw::Decimal(_) | Raw::Other(_) => {
+            return Err(outside(key, raw));
+        }
+    };
+    if paths.is_empty() {
+        return Err("an empty list: name at least one".to_owned());
+    }
+    for (place, path) in paths.iter().enumerate() {
+        if path.len() > TEXT_MAX || path.chars().any(char::is_control) {
+            return Err("a path that is too long or holds a control character".to_owned());
+        }
+        if !path.starts_with('/') {
+            return Err(format!("`{path}` is not an absolute path: it must begin with `/`"));
+        }
+        if paths[..place].contains(path) {
+            return Err(format!("`{path}` stands twice"));
+        }
+    }
+    Ok(paths)
 }
 
 /// A quantity with its unit; what is not text fails there, with a hint at the unit.
@@ -159,7 +277,8 @@ fn unit_text(raw: &Raw) -> String {
     match raw {
         Raw::Integer(number) => number.to_string(),
         Raw::Flag(flag) => flag.to_string(),
-        Raw::Text(text) | Raw::Words(text) => text.clone(),
+        Raw::Text(text) | Raw::Words(text) | Raw::Decimal(text) => text.clone(),
+        Raw::Texts(_) => "a list".to_owned(),
         Raw::Other(kind) => format!("a {kind}"),
     }
 }

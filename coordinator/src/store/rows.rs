@@ -2,15 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use iofleet_shared::stats::Latency;
+use iofleet_shared::work::OpKind;
 use rusqlite::{Connection, Row, Transaction, params};
 use serde::{
     Deserialize,
     de::{IntoDeserializer, value::StrDeserializer},
 };
 
-use super::{CampaignLine, blob};
-use crate::record::{CampaignRecord, Interval, IntervalPhase, PointRecord};
+use super::{CampaignLine, blob, tables};
+use crate::record::{
+    CampaignRecord, Histogram, Interval, IntervalOp, IntervalPhase, LatencyKind, PointRecord,
+};
+
+/// In the column `op`: all kinds of operation together.
+const ALL: &str = "all";
 
 /// Stores a campaign that is not there yet.
 pub(super) fn insert_campaign(
@@ -80,54 +85,111 @@ pub(super) fn put_point(
             point.params.nodes,
             point.repeat,
             point.status.word(),
-            point.headline.and_then(|headline| point.bandwidth.of(headline)),
+            // Of operations on names no bandwidth is known.
+            point.headline.filter(|_| point.moves_data()).and_then(|h| point.bandwidth.of(h)),
             json(&PointRecord { intervals: Vec::new(), ..point.clone() })?,
         ])?;
     transaction.execute(
         "DELETE FROM intervals WHERE campaign = ?1 AND point = ?2",
         params![campaign, point.index],
     )?;
+    put_intervals(transaction, campaign, point)
+}
+
+fn put_intervals(
+    transaction: &Transaction<'_>,
+    campaign: &str,
+    point: &PointRecord,
+) -> rusqlite::Result<()> {
     let mut insert = transaction.prepare_cached(
         "INSERT INTO intervals
-           (campaign, point, k, start_s, seconds, phase, bytes, ops, errors, latency)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+           (campaign, point, k, op, start_s, seconds, phase, bytes, ops, errors, latency, response)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
     )?;
     for interval in &point.intervals {
-        let Interval { k, start_s, seconds, phase, bytes, ops, errors, latency_ns } = interval;
-        insert.execute(params![
-            campaign,
-            point.index,
-            k,
-            start_s,
-            seconds,
-            phase.word(),
-            signed(*bytes)?,
-            signed(*ops)?,
-            signed(*errors)?,
-            latency_ns.as_ref().map(json).transpose()?,
-        ])?;
+        let all = IntervalOp {
+            op: ALL.to_owned(),
+            bytes: interval.bytes,
+            ops: interval.ops,
+            errors: interval.errors,
+            latency_ns: interval.latency_ns,
+            response_ns: interval.response_ns,
+        };
+        for row in std::iter::once(&all).chain(&interval.by_op) {
+            insert.execute(params![
+                campaign,
+                point.index,
+                interval.k,
+                row.op,
+                interval.start_s,
+                interval.seconds,
+                interval.phase.word(),
+                signed(row.bytes)?,
+                signed(row.ops)?,
+                signed(row.errors)?,
+                row.latency_ns.as_ref().map(json).transpose()?,
+                row.response_ns.as_ref().map(json).transpose()?,
+            ])?;
+        }
     }
     Ok(())
 }
 
-/// Stores a point's histogram, or that there is none.
-pub(super) fn put_histogram(
+/// Stores a point's histograms in the place of earlier ones.
+pub(super) fn put_histograms(
     transaction: &Transaction<'_>,
     campaign: &str,
     point: u32,
-    latency: Option<&Latency>,
+    histograms: &[Histogram],
 ) -> rusqlite::Result<()> {
-    match latency {
-        Some(latency) => transaction.execute(
-            "INSERT OR REPLACE INTO histograms (campaign, point, blob) VALUES (?1, ?2, ?3)",
-            params![campaign, point, blob::encode(latency)],
-        ),
-        None => transaction.execute(
-            "DELETE FROM histograms WHERE campaign = ?1 AND point = ?2",
-            params![campaign, point],
-        ),
-    }?;
+    transaction.execute(
+        "DELETE FROM histograms WHERE campaign = ?1 AND point = ?2",
+        params![campaign, point],
+    )?;
+    for Histogram { op, kind, latency } in histograms {
+        transaction.execute(
+            "INSERT INTO histograms (campaign, point, op, kind, blob) VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![
+                campaign,
+                point,
+                op.map_or(ALL, OpKind::name),
+                kind.word(),
+                blob::encode(latency)
+            ],
+        )?;
+    }
     Ok(())
+}
+
+/// Kind of operation (none: all), kind of latency, blob.
+type HistogramRow = (Option<OpKind>, LatencyKind, Vec<u8>);
+
+/// A point's histograms, those of all kinds first.
+pub(super) fn histograms(
+    transaction: &Transaction<'_>,
+    campaign: &str,
+    point: u32,
+) -> rusqlite::Result<Vec<HistogramRow>> {
+    let columns =
+        if tables::has_kinds(transaction)? { "op, kind" } else { "'all' AS op, 'service' AS kind" };
+    let mut rows: Vec<HistogramRow> = transaction
+        .prepare(&format!(
+            "SELECT {columns}, blob FROM histograms WHERE campaign = ?1 AND point = ?2
+             ORDER BY op, kind DESC"
+        ))?
+        .query_map(params![campaign, point], |row| {
+            let (op, kind): (String, String) = (row.get(0)?, row.get(1)?);
+            let response = kind == LatencyKind::Response.word();
+            let kind = if response { LatencyKind::Response } else { LatencyKind::Service };
+            Ok((op_of(&op), kind, row.get(2)?))
+        })?
+        .collect::<rusqlite::Result<_>>()?;
+    rows.sort_by_key(|(op, _, _)| *op);
+    Ok(rows)
+}
+
+fn op_of(name: &str) -> Option<OpKind> {
+    OpKind::ALL.into_iter().find(|op| op.name() == name)
 }
 
 /// The id of the newest campaign, if there is one.
@@ -185,7 +247,9 @@ struct IntervalRow {
     point: u32,
     phase: String,
     latency: Option<String>,
-    /// Without phase and latency.
+    response: Option<String>,
+    op: String,
+    /// Without phase and latencies.
     interval: Interval,
 }
 
@@ -198,11 +262,13 @@ pub(super) fn texts(transaction: &Transaction<'_>, id: &str) -> rusqlite::Result
         .prepare("SELECT idx, document FROM points WHERE campaign = ?1 ORDER BY ran")?
         .query_map([id], |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect::<rusqlite::Result<_>>()?;
+    let columns =
+        if tables::has_kinds(transaction)? { "op, response" } else { "'all' AS op, NULL" };
     let intervals = transaction
-        .prepare(
-            "SELECT point, phase, latency, k, start_s, seconds, bytes, ops, errors
-             FROM intervals WHERE campaign = ?1 ORDER BY point, k",
-        )?
+        .prepare(&format!(
+            "SELECT point, phase, latency, k, start_s, seconds, bytes, ops, errors, {columns}
+             FROM intervals WHERE campaign = ?1 ORDER BY point, k, op"
+        ))?
         .query_map([id], interval_row)?
         .collect::<rusqlite::Result<_>>()?;
     Ok(Texts { campaign, points, intervals })
@@ -214,6 +280,8 @@ fn interval_row(row: &Row<'_>) -> rusqlite::Result<IntervalRow> {
         point: row.get(0)?,
         phase: row.get(1)?,
         latency: row.get(2)?,
+        op: row.get(9)?,
+        response: row.get(10)?,
         interval: Interval {
             k: row.get(3)?,
             start_s: row.get(4)?,
@@ -223,8 +291,37 @@ fn interval_row(row: &Row<'_>) -> rusqlite::Result<IntervalRow> {
             ops: counter(7)?,
             errors: counter(8)?,
             latency_ns: None,
+            response_ns: None,
+            by_op: Vec::new(),
         },
     })
+}
+
+impl IntervalRow {
+    /// The row of all kinds comes before those of each: its name is the first by the alphabet.
+    fn add_to(self, intervals: &mut BTreeMap<u32, Vec<Interval>>) -> serde_json::Result<()> {
+        let Self { point, phase, latency, response, op, interval } = self;
+        let latency_ns = latency.as_deref().map(serde_json::from_str).transpose()?;
+        let response_ns = response.as_deref().map(serde_json::from_str).transpose()?;
+        let of_point = intervals.entry(point).or_default();
+        match of_point.last_mut().filter(|last| last.k == interval.k) {
+            Some(last) => last.by_op.push(IntervalOp {
+                op,
+                bytes: interval.bytes,
+                ops: interval.ops,
+                errors: interval.errors,
+                latency_ns,
+                response_ns,
+            }),
+            None => {
+                let phase: StrDeserializer<'_, serde_json::Error> =
+                    phase.as_str().into_deserializer();
+                let phase = IntervalPhase::deserialize(phase)?;
+                of_point.push(Interval { phase, latency_ns, response_ns, ..interval });
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Texts {
@@ -232,13 +329,12 @@ impl Texts {
     pub(super) fn parse(self) -> serde_json::Result<CampaignRecord> {
         let mut record: CampaignRecord = serde_json::from_str(&self.campaign)?;
         let mut intervals = BTreeMap::<u32, Vec<Interval>>::new();
-        for IntervalRow { point, phase, latency, interval } in self.intervals {
-            let phase: StrDeserializer<'_, serde_json::Error> = phase.as_str().into_deserializer();
-            intervals.entry(point).or_default().push(Interval {
-                phase: IntervalPhase::deserialize(phase)?,
-                latency_ns: latency.as_deref().map(serde_json::from_str).transpose()?,
-                ..interval
-            });
+        for row in self.intervals {
+            row.add_to(&mut intervals)?;
+        }
+        let order = |by_op: &IntervalOp| op_of(&by_op.op);
+        for interval in intervals.values_mut().flatten() {
+            interval.by_op.sort_by_key(order);
         }
         for (index, text) in self.points {
             let mut point: PointRecord = serde_json::from_str(&text)?;
@@ -250,7 +346,16 @@ impl Texts {
 }
 
 fn campaign_document(record: &CampaignRecord) -> rusqlite::Result<String> {
-    let CampaignRecord { schema, tool, campaign, scenario, nodes, points: _, repetitions } = record;
+    let CampaignRecord {
+        schema,
+        tool,
+        campaign,
+        scenario,
+        nodes,
+        points: _,
+        repetitions,
+        load_curves,
+    } = record;
     json(&CampaignRecord {
         schema: schema.clone(),
         tool: tool.clone(),
@@ -259,6 +364,7 @@ fn campaign_document(record: &CampaignRecord) -> rusqlite::Result<String> {
         nodes: nodes.clone(),
         points: Vec::new(),
         repetitions: repetitions.clone(),
+        load_curves: load_curves.clone(),
     })
 }
 

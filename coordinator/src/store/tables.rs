@@ -5,7 +5,10 @@ use std::path::Path;
 use rusqlite::{Connection, TransactionBehavior};
 
 /// What takes a store from version n to n + 1, by n. A step that was published never changes.
-const MIGRATIONS: [&str; 1] = ["
+const MIGRATIONS: [&str; 2] = [FIRST, BY_OP];
+
+/// The first tables.
+pub(super) const FIRST: &str = "
 CREATE TABLE campaigns (
     id TEXT NOT NULL PRIMARY KEY,
     name TEXT NOT NULL,
@@ -51,7 +54,44 @@ CREATE TABLE histograms (
     PRIMARY KEY (campaign, point),
     FOREIGN KEY (campaign, point) REFERENCES points (campaign, idx) ON DELETE CASCADE
 ) STRICT;
-"];
+";
+
+/// Intervals and histograms by kind of operation, beside those of all.
+const BY_OP: &str = "
+ALTER TABLE intervals RENAME TO old_intervals;
+CREATE TABLE intervals (
+    campaign TEXT NOT NULL,
+    point INTEGER NOT NULL,
+    k INTEGER NOT NULL,
+    op TEXT NOT NULL,
+    start_s REAL NOT NULL,
+    seconds REAL NOT NULL,
+    phase TEXT NOT NULL,
+    bytes INTEGER NOT NULL,
+    ops INTEGER NOT NULL,
+    errors INTEGER NOT NULL,
+    latency TEXT,
+    response TEXT,
+    PRIMARY KEY (campaign, point, k, op),
+    FOREIGN KEY (campaign, point) REFERENCES points (campaign, idx) ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+INSERT INTO intervals
+    SELECT campaign, point, k, 'all', start_s, seconds, phase, bytes, ops, errors, latency, NULL
+    FROM old_intervals;
+DROP TABLE old_intervals;
+ALTER TABLE histograms RENAME TO old_histograms;
+CREATE TABLE histograms (
+    campaign TEXT NOT NULL,
+    point INTEGER NOT NULL,
+    op TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    blob BLOB NOT NULL,
+    PRIMARY KEY (campaign, point, op, kind),
+    FOREIGN KEY (campaign, point) REFERENCES points (campaign, idx) ON DELETE CASCADE
+) STRICT;
+INSERT INTO histograms SELECT campaign, point, 'all', 'service', blob FROM old_histograms;
+DROP TABLE old_histograms;
+";
 
 /// Version of a store that is made here.
 #[expect(clippy::cast_possible_wrap, reason = "a handful of migrations")]
@@ -60,6 +100,12 @@ pub(super) const VERSION: i64 = MIGRATIONS.len() as i64;
 /// Version of a store; 0 before its first table.
 pub(super) fn version(connection: &Connection) -> rusqlite::Result<i64> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
+/// Whether intervals and histograms are by kind of operation: not so in an older store that is only
+/// read.
+pub(super) fn has_kinds(connection: &Connection) -> rusqlite::Result<bool> {
+    Ok(version(connection)? >= 2)
 }
 
 /// Chooses the journal, takes the store to [`VERSION`], and writes in any case.

@@ -1,10 +1,10 @@
 //! What comes out of the store is what went in, and what it can't do it says.
 
-use iofleet_shared::stats::LatencyCounts;
+use iofleet_shared::{stats::LatencyCounts, work::OpKind};
 use proptest::prelude::*;
 
 use super::*;
-use crate::record::{CampaignStatus, Headline, IntervalPhase, example};
+use crate::record::{CampaignStatus, Headline, IntervalPhase, LatencyKind, example};
 
 fn open() -> (tempfile::TempDir, Store) {
     let folder = tempfile::tempdir().unwrap();
@@ -21,14 +21,14 @@ fn named(id: &str) -> CampaignRecord {
 fn store_all(store: &mut Store, record: &CampaignRecord) {
     store.begin(record).unwrap();
     for point in &record.points {
-        store.add_point(&record.campaign.id, point, None).unwrap();
+        store.add_point(&record.campaign.id, point, &[]).unwrap();
     }
 }
 
-fn histogram(values: &[u64]) -> Latency {
+fn histogram(op: Option<OpKind>, kind: LatencyKind, values: &[u64]) -> Histogram {
     let mut counts = LatencyCounts::new();
     values.iter().for_each(|value| counts.record(*value));
-    counts.to_latency()
+    Histogram { op, kind, latency: counts.to_latency() }
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn points_come_back_in_the_order_in_which_they_ran() {
     // Completed later: it stays in its place.
     record.points[0].intervals.truncate(1);
     record.points[0].bytes += 1;
-    store.add_point(&record.campaign.id, &record.points[0], None).unwrap();
+    store.add_point(&record.campaign.id, &record.points[0], &[]).unwrap();
     assert_eq!(store.load("last").unwrap(), record);
 }
 
@@ -70,13 +70,19 @@ fn a_histogram_is_stored_beside_its_point() {
     let record = example::campaign();
     store.begin(&record).unwrap();
     let id = &record.campaign.id;
-    let latency = histogram(&[5, 700, u64::MAX]);
-    store.add_point(id, &record.points[0], Some(&latency)).unwrap();
-    store.add_point(id, &record.points[1], None).unwrap();
-    assert_eq!(store.latency("last", 0).unwrap(), Some(latency));
-    assert_eq!(store.latency(id, 1).unwrap(), None);
-    store.add_point(id, &record.points[0], None).unwrap();
-    assert_eq!(store.latency(id, 0).unwrap(), None);
+    use LatencyKind::{Response, Service};
+    let histograms = [
+        histogram(None, Service, &[5, 700, u64::MAX]),
+        histogram(None, Response, &[9]),
+        histogram(Some(OpKind::Write), Service, &[5]),
+        histogram(Some(OpKind::Read), Service, &[700, u64::MAX]),
+    ];
+    store.add_point(id, &record.points[0], &histograms).unwrap();
+    store.add_point(id, &record.points[1], &[]).unwrap();
+    assert_eq!(store.histograms("last", 0).unwrap(), histograms);
+    assert_eq!(store.histograms(id, 1).unwrap(), []);
+    store.add_point(id, &record.points[0], &[]).unwrap();
+    assert_eq!(store.histograms(id, 0).unwrap(), []);
 }
 
 #[test]
@@ -86,7 +92,7 @@ fn a_point_is_stored_as_a_whole_or_not_at_all() {
     let id = record.campaign.id.clone();
     store.begin(&record).unwrap();
     record.points[0].intervals[2].bytes = u64::MAX;
-    store.add_point(&id, &record.points[0], None).unwrap_err();
+    store.add_point(&id, &record.points[0], &[]).unwrap_err();
     assert!(store.load(&id).unwrap().points.is_empty());
 }
 
@@ -144,7 +150,7 @@ fn ids_may_be_shortened_while_they_say_which() {
 fn a_campaign_must_begin_once_and_first() {
     let (_folder, mut store) = open();
     let record = example::campaign();
-    let missing = store.add_point("x", &record.points[0], None).unwrap_err();
+    let missing = store.add_point("x", &record.points[0], &[]).unwrap_err();
     assert!(matches!(missing, StoreError::Unknown { .. }), "{missing}");
     assert!(matches!(store.finish(&record), Err(StoreError::Unknown { .. })));
     store.begin(&record).unwrap();
@@ -179,9 +185,65 @@ fn a_newer_store_is_left_alone() {
     for error in
         [Store::open(store.path()).unwrap_err(), Store::open_existing(store.path()).unwrap_err()]
     {
-        assert!(matches!(error, StoreError::Newer { found: 2, known: 1, .. }), "{error}");
+        assert!(matches!(error, StoreError::Newer { found: 3, known: 2, .. }), "{error}");
     }
-    assert_eq!(store.version().unwrap(), 2);
+    assert_eq!(store.version().unwrap(), 3);
+}
+
+/// Takes keys out of a document that documents of version 1 did not have.
+fn without(value: &mut serde_json::Value, keys: &[&str]) {
+    let object = value.as_object_mut().unwrap();
+    for key in keys {
+        object.remove(*key).unwrap();
+    }
+}
+
+fn old_point() -> serde_json::Value {
+    let mut point = example::full(0);
+    point.intervals.clear();
+    let mut document = serde_json::to_value(&point).unwrap();
+    without(&mut document, &["offered", "files", "verification"]);
+    without(&mut document["by_op"][0], &["bandwidth", "iops"]);
+    without(&mut document["nodes"][0], &["remarks"]);
+    let params =
+        ["ops", "blocks", "options", "depth", "engine_flags", "rate", "think_ns", "verify"];
+    without(&mut document["params"], &params);
+    document
+}
+
+#[test]
+fn a_store_of_version_1_is_read_as_it_is_and_migrated_to_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("old.sqlite");
+    let old = Connection::open(&path).unwrap();
+    old.execute_batch(tables::FIRST).unwrap();
+    old.pragma_update(None, "user_version", 1).unwrap();
+    let mut campaign = example::campaign();
+    campaign.points.clear();
+    let mut campaign = serde_json::to_value(&campaign).unwrap();
+    without(&mut campaign, &["load_curves"]);
+    without(&mut campaign["repetitions"][0], &["unit"]);
+    let insert = "INSERT INTO campaigns VALUES ('c', 'ramp', 'x', 's', 'e', 'partial', '1', ?1)";
+    old.execute(insert, [campaign.to_string()]).unwrap();
+    let insert = "INSERT INTO points VALUES (1, 'c', 0, 'write', 'mix', 4, 1, 0, 'ok', 1.0, ?1)";
+    old.execute(insert, [old_point().to_string()]).unwrap();
+    old.execute("INSERT INTO intervals VALUES ('c', 0, 0, 0.0, 1.0, 'ramp', 5, 6, 7, NULL)", [])
+        .unwrap();
+    let latency = histogram(None, LatencyKind::Service, &[3, 4]).latency;
+    old.execute("INSERT INTO histograms VALUES ('c', 0, ?1)", [blob::encode(&latency)]).unwrap();
+    drop(old);
+    let read = |store: &Store| (store.load("c").unwrap(), store.histograms("c", 0).unwrap());
+    let before = read(&Store::open_existing(&path).unwrap().unwrap());
+    let store = Store::open(&path).unwrap();
+    assert_eq!(store.version().unwrap(), tables::VERSION);
+    assert_eq!(read(&store), before);
+    let (record, histograms) = before;
+    let point = &record.points[0];
+    assert_eq!((point.params.depth, point.offered, point.bytes), (1, None, 7_864_320_000));
+    let [interval] = &point.intervals[..] else { panic!("one interval") };
+    assert_eq!((interval.bytes, interval.ops, interval.errors), (5, 6, 7));
+    assert_eq!((interval.phase, interval.by_op.len()), (IntervalPhase::Ramp, 0));
+    assert_eq!(histograms, [Histogram { op: None, kind: LatencyKind::Service, latency }]);
 }
 
 #[test]

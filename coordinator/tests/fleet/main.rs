@@ -7,8 +7,18 @@
     reason = "tests"
 )]
 
+mod calibration;
+mod content;
+mod damage;
 mod faults;
+mod mix;
+mod names;
+#[expect(dead_code, reason = "the rest is for the tests that run alone")]
 mod observer;
+#[expect(dead_code, reason = "the rest is for the tests that run alone")]
+mod pace;
+mod placed;
 mod refusals;
 mod runs;
 mod support;
+mod tamper;

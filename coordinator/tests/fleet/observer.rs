@@ -1,6 +1,7 @@
 //! A file system of the tests' own (FUSE) that stands where a parallel file system would: it keeps
-//! no payload, writes down every transfer that arrives, and fails or hangs on demand. What it saw is
-//! the number that the product's figures are held against.
+//! no payload unless it is told to, writes down every transfer that arrives, and fails, hangs, takes
+//! its time or damages what it keeps on demand. What it saw is the number that the product's figures
+//! are held against.
 
 use std::{
     collections::BTreeMap,
@@ -18,6 +19,11 @@ use fuser::{
 };
 use iofleet_shared::clock::monotonic_ns;
 
+use crate::{
+    pace::{Answer, Pace},
+    tamper::{Done, Order, Tampers},
+};
+
 /// No caching of attributes or names.
 const TTL: Duration = Duration::ZERO;
 /// Parent of what has no name any more.
@@ -30,6 +36,8 @@ const KEPT: char = '.';
 pub(crate) struct Arrival {
     /// CLOCK_MONOTONIC of the tests' process.
     pub(crate) at_ns: u64,
+    /// Number of the file, which no other one ever has.
+    pub(crate) number: u64,
     pub(crate) file: String,
     pub(crate) write: bool,
     pub(crate) offset: u64,
@@ -49,6 +57,8 @@ pub(crate) enum Fault {
 
 #[derive(Debug, Default)]
 struct State {
+    /// Whether the kernel may keep pages, as it does where files are mapped.
+    cached: bool,
     inodes: BTreeMap<u64, Inode>,
     next: u64,
     arrivals: Vec<Arrival>,
@@ -59,6 +69,11 @@ struct State {
     /// fsync is not answered until this is false again.
     hold_fsync: bool,
     held: Vec<ReplyEmpty>,
+    /// All files are kept, not only marks.
+    keeps: bool,
+    /// Transfers are answered when it says so.
+    pace: Option<Pace>,
+    tampers: Tampers,
 }
 
 /// A request that is never answered while the file system is mounted.
@@ -74,6 +89,8 @@ struct Inode {
     name: String,
     directory: bool,
     size: u64,
+    /// Bytes that have been written, each as often as it was.
+    written: u64,
     kept: Vec<u8>,
 }
 
@@ -90,15 +107,26 @@ pub(crate) struct Observer {
 impl Observer {
     /// Mounts it; none where the machine does not let us (the test is skipped then).
     pub(crate) fn mount(at: &Path) -> std::io::Result<Self> {
+        Self::mount_as(at, false)
+    }
+
+    /// The same, with the page cache of the kernel before it: what is not direct arrives as pages.
+    pub(crate) fn mount_cached(at: &Path) -> std::io::Result<Self> {
+        Self::mount_as(at, true)
+    }
+
+    fn mount_as(at: &Path, cached: bool) -> std::io::Result<Self> {
         let shared = Shared::default();
         {
             let mut state = shared.lock();
             state.next = 2;
+            state.cached = cached;
             let root = Inode {
                 parent: 1,
                 name: String::new(),
                 directory: true,
                 size: 0,
+                written: 0,
                 kept: Vec::new(),
             };
             state.inodes.insert(1, root);
@@ -121,6 +149,30 @@ impl Observer {
         }
     }
 
+    /// Keeps what is written from now on, and damages it as ordered.
+    pub(crate) fn keep_payload(&self, orders: Vec<Order>) {
+        let mut state = self.shared.lock();
+        state.keeps = true;
+        state.tampers = Tampers::new(orders);
+    }
+
+    /// What was damaged so far.
+    pub(crate) fn tampered(&self) -> Vec<Done> {
+        self.shared.lock().tampers.done.clone()
+    }
+
+    /// Answers transfers at this pace from now on.
+    pub(crate) fn set_pace(&self, pace: Option<Pace>) {
+        self.shared.lock().pace = pace;
+    }
+
+    /// Bytes that it holds of a file.
+    pub(crate) fn payload(&self, file: &str) -> Vec<u8> {
+        let state = self.shared.lock();
+        let found = state.inodes.values().find(|inode| inode.name == file);
+        found.map(|inode| inode.kept.clone()).unwrap_or_default()
+    }
+
     pub(crate) fn set_fault(&self, fault: Option<Fault>) {
         self.shared.lock().fault = fault;
     }
@@ -128,6 +180,11 @@ impl Observer {
     /// All transfers so far, in order of arrival.
     pub(crate) fn arrivals(&self) -> Vec<Arrival> {
         self.shared.lock().arrivals.clone()
+    }
+
+    /// The transfers since the last time this was asked, in order of arrival.
+    pub(crate) fn take_arrivals(&self) -> Vec<Arrival> {
+        std::mem::take(&mut self.shared.lock().arrivals)
     }
 
     /// Lets threads wait in fsync, so that they can be looked at.
@@ -190,6 +247,8 @@ impl Shared {
 }
 
 enum Verdict {
+    /// At once.
+    Mark,
     Answer,
     Error(Errno),
     Hang,
@@ -207,8 +266,13 @@ impl State {
         let ino = self.next;
         self.next += 1;
         let name = name.to_string_lossy().into_owned();
-        self.inodes.insert(ino, Inode { parent, name, directory, size: 0, kept: Vec::new() });
+        let inode = Inode { parent, name, directory, size: 0, written: 0, kept: Vec::new() };
+        self.inodes.insert(ino, inode);
         ino
+    }
+
+    fn opening(&self) -> FopenFlags {
+        if self.cached { FopenFlags::empty() } else { FopenFlags::FOPEN_DIRECT_IO }
     }
 
     fn attributes(&self, ino: u64) -> Option<FileAttr> {
@@ -216,7 +280,7 @@ impl State {
         Some(FileAttr {
             ino: INodeNo(ino),
             size: inode.size,
-            blocks: inode.size.div_ceil(512),
+            blocks: inode.written.min(inode.size).div_ceil(512),
             atime: UNIX_EPOCH,
             mtime: UNIX_EPOCH,
             ctime: UNIX_EPOCH,
@@ -233,9 +297,10 @@ impl State {
     }
 
     fn arrive(&mut self, ino: u64, write: bool, offset: u64, bytes: u64) -> Verdict {
-        let Some(inode) = self.inodes.get(&ino) else { return Verdict::Error(Errno::ENOENT) };
+        let Some(inode) = self.inodes.get_mut(&ino) else { return Verdict::Error(Errno::ENOENT) };
+        inode.written += if write { bytes } else { 0 };
         if inode.name.starts_with(KEPT) {
-            return Verdict::Answer;
+            return Verdict::Mark;
         }
         match self.fault {
             Some(Fault::Fail { after_bytes, errno }) if self.moved >= after_bytes => {
@@ -250,8 +315,39 @@ impl State {
         }
         self.moved += bytes;
         let file = inode.name.clone();
-        self.arrivals.push(Arrival { at_ns: monotonic_ns(), file, write, offset, bytes });
+        self.arrivals.push(Arrival {
+            at_ns: monotonic_ns(),
+            number: ino,
+            file,
+            write,
+            offset,
+            bytes,
+        });
         Verdict::Answer
+    }
+
+    fn answer(&mut self, answer: Answer) {
+        match &mut self.pace {
+            Some(pace) => pace.answer(monotonic_ns(), answer),
+            None => answer.give(),
+        }
+    }
+
+    /// Takes what is written, where it is kept.
+    fn put(&mut self, ino: u64, offset: u64, data: &[u8]) {
+        let Some(inode) = self.inodes.get_mut(&ino) else { return };
+        inode.size = inode.size.max(offset + data.len() as u64);
+        let mark = inode.name.starts_with(KEPT);
+        if !(mark || self.keeps) {
+            return;
+        }
+        inode.kept.resize(usize::try_from(inode.size).unwrap_or(0), 0);
+        if mark {
+            let at = usize::try_from(offset).unwrap_or(0);
+            inode.kept[at..at + data.len()].copy_from_slice(data);
+        } else {
+            self.tampers.write(&inode.name, &mut inode.kept, offset, data);
+        }
     }
 }
 
@@ -358,19 +454,13 @@ impl Filesystem for Shared {
         }
         let ino = found.unwrap_or_else(|| state.make(parent.0, name, false));
         match state.attributes(ino) {
-            Some(attr) => reply.created(
-                &TTL,
-                &attr,
-                Generation(0),
-                FileHandle(0),
-                FopenFlags::FOPEN_DIRECT_IO,
-            ),
+            Some(attr) => reply.created(&TTL, &attr, Generation(0), FileHandle(0), state.opening()),
             None => reply.error(Errno::EIO),
         }
     }
 
     fn open(&self, _req: &Request, _ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO);
+        reply.opened(FileHandle(0), self.lock().opening());
     }
 
     fn read(
@@ -387,15 +477,17 @@ impl Filesystem for Shared {
         let mut state = self.lock();
         let Some(inode) = state.inodes.get(&ino.0) else { return reply.error(Errno::ENOENT) };
         let left = inode.size.saturating_sub(offset).min(u64::from(size));
-        let data = if inode.name.starts_with(KEPT) {
+        let length = usize::try_from(left).unwrap_or(0);
+        let data = if inode.name.starts_with(KEPT) || state.keeps {
             let kept =
                 inode.kept.get(usize::try_from(offset).unwrap_or(usize::MAX)..).unwrap_or(&[]);
-            kept[..kept.len().min(usize::try_from(left).unwrap_or(0))].to_vec()
+            kept[..kept.len().min(length)].to_vec()
         } else {
-            vec![0x5a; usize::try_from(left).unwrap_or(0)]
+            vec![0x5a; length]
         };
         match state.arrive(ino.0, false, offset, left) {
-            Verdict::Answer => reply.data(&data),
+            Verdict::Mark => reply.data(&data),
+            Verdict::Answer => state.answer(Answer::Read(reply, data)),
             Verdict::Error(errno) => reply.error(errno),
             Verdict::Hang => state.hanging.push(Hanging::Read(reply)),
         }
@@ -416,17 +508,10 @@ impl Filesystem for Shared {
         let mut state = self.lock();
         let bytes = data.len() as u64;
         match state.arrive(ino.0, true, offset, bytes) {
-            Verdict::Answer => {
-                if let Some(inode) = state.inodes.get_mut(&ino.0) {
-                    inode.size = inode.size.max(offset + bytes);
-                    if inode.name.starts_with(KEPT) {
-                        let end = usize::try_from(inode.size).unwrap_or(0);
-                        inode.kept.resize(end, 0);
-                        let at = usize::try_from(offset).unwrap_or(0);
-                        inode.kept[at..at + data.len()].copy_from_slice(data);
-                    }
-                }
-                reply.written(u32::try_from(bytes).unwrap_or(u32::MAX));
+            verdict @ (Verdict::Mark | Verdict::Answer) => {
+                state.put(ino.0, offset, data);
+                let answer = Answer::Written(reply, u32::try_from(bytes).unwrap_or(u32::MAX));
+                if matches!(verdict, Verdict::Mark) { answer.give() } else { state.answer(answer) }
             }
             Verdict::Error(errno) => reply.error(errno),
             Verdict::Hang => state.hanging.push(Hanging::Write(reply)),

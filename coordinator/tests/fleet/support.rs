@@ -242,7 +242,8 @@ pub(crate) fn wait_for_points(json: &Path, count: usize) {
         if points.and_then(|value| value["points"].as_array().map(Vec::len)) >= Some(count) {
             return;
         }
-        std::thread::yield_now();
+        // Not in a busy loop: what is waited for needs the processor.
+        std::thread::sleep(Duration::from_millis(5));
     }
     panic!("no {count} points in {}", json.display());
 }

@@ -10,11 +10,15 @@ use iofleet_coordinator::{
 };
 use iofleet_shared::{
     lifecycle::Phase,
-    work::{EngineKind, Fsync, Layout, OpKind, Pattern},
+    work::{
+        EngineKind, EngineSpec, FileOptions, Fsync, Layout, OpKind, OpShare, Pattern, SizeShare,
+    },
 };
 
 use world::{World, phases};
 
+mod crew;
+mod figures;
 mod world;
 
 const SECOND: u64 = 1_000_000_000;
@@ -23,27 +27,38 @@ const OFFSETS: [i64; 3] = [0, 300_000_000_000, -400_000_000_000];
 
 fn params(op: OpKind, threads: u32) -> Params {
     Params {
-        op,
+        ops: vec![OpShare { op, weight: 1 }],
         threads: Threads::Fleet(threads),
         layout: Layout::FilePerThread,
-        file_bytes: 1 << 20,
-        block_bytes: 4096,
+        file_sizes: vec![SizeShare { bytes: 1 << 20, weight: 1 }],
+        blocks: vec![SizeShare { bytes: 4096, weight: 1 }],
         pattern: Pattern::Sequential,
         duration_ns: Some(4 * SECOND),
         ramp_ns: 0,
         interval_ns: SECOND,
         repeat_range: true,
-        direct: false,
-        engine: EngineKind::Sync,
+        options: FileOptions::default(),
+        engine: EngineSpec {
+            kind: EngineKind::Sync,
+            depth: 1,
+            sqpoll: false,
+            iopoll: false,
+            high_priority: false,
+        },
         fsync: Fsync::End,
         fresh: op == OpKind::Write,
         seed: 1,
         on_fault: OnFault::Continue,
         stuck_after_ns: 60 * SECOND,
+        ..Params::default()
     }
 }
 
 fn plan_of(points: Vec<Params>) -> Plan {
+    plan_over(3, points)
+}
+
+fn plan_over(nodes: u32, points: Vec<Params>) -> Plan {
     let points = (0_u32..).zip(points).map(|(index, params)| PointSpec {
         index,
         stage: format!("s{index}"),
@@ -56,12 +71,15 @@ fn plan_of(points: Vec<Params>) -> Plan {
         name: "t".to_owned(),
         question: None,
         fleet: FleetConfig::default(),
-        target: TargetConfig { path: Some("/mnt/pfs/iofleet".to_owned()), keep: false },
+        target: TargetConfig {
+            path: Some("/mnt/pfs/iofleet".to_owned()),
+            ..TargetConfig::default()
+        },
         points: points.collect(),
         resolved_toml: String::new(),
         id: String::new(),
     };
-    Plan::new(&scenario, 3).unwrap()
+    Plan::new(&scenario, nodes).unwrap()
 }
 
 /// A write and a read of 4 s on three workers.
@@ -110,7 +128,7 @@ fn an_ordinary_campaign() {
             let report = node.report.as_ref().unwrap();
             assert_eq!(report.threads.len(), 2);
             assert_eq!(node.intervals.len(), 4);
-            assert_eq!(node.ticks.len(), 400);
+            assert_eq!(node.ticks.values().map(Vec::len).sum::<usize>(), 400);
         }
     }
     assert_eq!(world.warnings(), "");
@@ -226,7 +244,7 @@ fn an_interrupt_in_each_phase() {
         assert!(outcomes[0].interrupted, "{phase}");
         if phase == Phase::Running {
             for node in outcomes[0].nodes.values() {
-                let ops = node.report.as_ref().unwrap().threads[0].ops;
+                let ops = node.report.as_ref().unwrap().threads[0].ops();
                 assert!((1_900..2_100).contains(&ops), "two of four seconds: {ops}");
             }
         }

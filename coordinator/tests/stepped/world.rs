@@ -14,19 +14,15 @@ use iofleet_shared::{
     ids::{NodeIndex, PeerId},
     lifecycle::Phase,
     limits::HEARTBEAT,
-    stats::{
-        BYTE_UNITS, LatencyCounts, NodeInterval, OP_UNITS, PointReport, ThreadEnd, ThreadReport,
-        Tick, Written,
-    },
     wire::{Beat, Command, Datagram, Delivery, Notice, Removal},
-    work::{Amount, OpKind, WorkerPlan},
+    work::{Amount, WorkerPlan},
 };
 use iofleet_worker::machine::{self, Machine};
 
+use crate::crew::{self, Delivered, Manner, OP_NS};
+
 /// One way over the network.
 const TRIP_NS: u64 = 100_000;
-/// Every operation of a simulated thread takes this long.
-const OP_NS: u64 = 1_000_000;
 const STEPS_MAX: u32 = 2_000_000;
 const PEER: PeerId = PeerId(1);
 
@@ -62,6 +58,8 @@ pub(crate) struct Worker {
     next_beat_ns: u64,
     /// Operations never return: the crew ends only when it is given up.
     pub(crate) hangs: bool,
+    /// How its threads behave.
+    pub(crate) manner: Manner,
 }
 
 struct Crew {
@@ -335,6 +333,7 @@ impl Worker {
             crew: None,
             next_beat_ns: now_ns,
             hangs: false,
+            manner: Manner::default(),
         }
     }
 
@@ -467,81 +466,21 @@ impl Worker {
         self.crew = Some(crew);
     }
 
-    /// Intervals and report of a crew whose threads did one operation a millisecond for so long.
-    /// The first `delivered` intervals have left already.
+    /// Intervals and report of a crew whose threads issued operations for so long. The first
+    /// `delivered` intervals have left already.
     fn end(&mut self, crew: &Crew, length_ns: u64, at_ns: u64, delivered: u64) {
         let plan = self.plan.as_ref().unwrap();
-        let ops = length_ns / OP_NS;
-        let threads = plan.threads.len() as u64;
-        let interval_ops = plan.interval_ns / OP_NS;
-        let intervals = ops.div_ceil(interval_ops);
         let ticket = crew.ticket;
-        for k in delivered..intervals {
-            let done = (ops - k * interval_ops).min(interval_ops) * threads;
-            let mut latency = LatencyCounts::new();
-            (0..done).for_each(|_| latency.record(OP_NS));
-            let interval = NodeInterval {
-                k: u32::try_from(k).unwrap(),
-                bytes: done * plan.block_bytes,
-                ops: done,
-                errors: 0,
-                latency: latency.to_latency(),
-                latency_intervals: 1,
-            };
-            let at = (crew.began_ns + (k + 1) * plan.interval_ns).min(at_ns);
+        let t0_worker_ns = self.local(crew.began_ns);
+        let Delivered { intervals, ticks, report } =
+            crew::deliver(plan, &self.manner, length_ns, t0_worker_ns);
+        for interval in intervals.into_iter().filter(|i| u64::from(i.k) >= delivered) {
+            let end_ns = u64::from(interval.k + 1) * plan.interval_ns;
+            let at = (crew.began_ns + end_ns).min(at_ns);
             self.own.push((at, machine::Event::Interval { ticket, interval }));
         }
-        let ticks: Vec<Tick> = (0..ops.div_ceil(10))
-            .map(|tick| {
-                let done = (ops - tick * 10).min(10) * threads;
-                Tick {
-                    bytes: done * plan.block_bytes * BYTE_UNITS,
-                    ops: done * OP_UNITS,
-                    busy_ns: done * OP_NS,
-                }
-            })
-            .collect();
-        let report = PointReport {
-            point: plan.point,
-            t0_worker_ns: self.local(crew.began_ns),
-            threads: plan.threads.iter().map(|t| thread_report(plan, t.thread, ops)).collect(),
-            errors: Vec::new(),
-            intervals: u32::try_from(intervals).unwrap(),
-            ticks: ticks.len() as u64,
-            syncfs_ns: None,
-            cpu_share: None,
-            stamp_residual_ns: 0,
-            first_end: None,
-            sums: None,
-        };
-        let report = Box::new(report);
+        let (ticks, report) = (ticks.into_iter().collect(), Box::new(report));
         self.own.push((at_ns, machine::Event::Ended { ticket, ticks, report }));
-    }
-}
-
-fn thread_report(plan: &WorkerPlan, thread: u32, ops: u64) -> ThreadReport {
-    let end_ns = i64::try_from(ops * OP_NS).unwrap();
-    let ramp_ops = plan.ramp_ns / OP_NS;
-    ThreadReport {
-        thread,
-        end: ThreadEnd::Finished,
-        bytes: (ops - ramp_ops.min(ops)) * plan.block_bytes,
-        ops: ops - ramp_ops.min(ops),
-        errors: 0,
-        ramp_bytes: ramp_ops.min(ops) * plan.block_bytes,
-        ramp_ops: ramp_ops.min(ops),
-        ramp_errors: 0,
-        short_transfers: 0,
-        first_issue_ns: Some(0),
-        begin_ns: Some(0),
-        ended_ns: Some(end_ns),
-        busy_end_ns: Some(end_ns),
-        fsync_ns: None,
-        open_ns: 0,
-        bytes_touched: plan.threads[0].extents.iter().map(|extent| extent.length).sum(),
-        passes_milli: 1000,
-        unfinished_ns: None,
-        written: if plan.op == OpKind::Write { Written::All } else { Written::Nothing },
     }
 }
 

@@ -10,6 +10,7 @@ use iofleet_shared::{
         Body, CodecError, Command, Content, Datagram, Delivery, HEADER_BYTES, Notice, Refusal,
         RefusalKind, Removal,
     },
+    work::OpKind,
 };
 
 use crate::pki::joined;
@@ -72,7 +73,11 @@ async fn a_stalled_delivery_stream_does_not_delay_control() {
         let filler = Delivery {
             point: POINT,
             number: 0,
-            content: Content::Ticks { first: 0, ticks: vec![Default::default(); 60_000] },
+            content: Content::Ticks {
+                op: OpKind::Write,
+                first: 0,
+                ticks: vec![Default::default(); 60_000],
+            },
         };
         loop {
             if frames.send(&filler).await.is_err() {
@@ -100,7 +105,7 @@ async fn deliveries_have_streams_of_their_own() {
     let delivery = |number| Delivery {
         point: POINT,
         number,
-        content: Content::Ticks { first: 0, ticks: Vec::new() },
+        content: Content::Ticks { op: OpKind::Write, first: 0, ticks: Vec::new() },
     };
     send.send(&delivery(0)).await.unwrap();
     send.send(&delivery(1)).await.unwrap();

@@ -6,17 +6,21 @@
 
 use std::collections::VecDeque;
 
-use iofleet_shared::stats::{BYTE_UNITS, Latency, LatencyCounts, NodeInterval, OP_UNITS, Tick};
+use iofleet_shared::{
+    stats::{BYTE_UNITS, Latency, NodeInterval, OP_UNITS, Tick},
+    work::OpKind,
+};
 
-use crate::recorder::{Counters, TickRun, Totals};
+use crate::recorder::{Counters, Histograms, TickRun, Totals};
 
 /// Intervals whose latencies are kept dense. A thread inside a long operation holds back all
 /// intervals since; those further back take little memory.
 const DENSE_MAX: usize = 8;
 
-/// The series of a node, in the making.
+/// The series of one kind of operation on a node, in the making.
 #[derive(Debug)]
 pub struct Series {
+    op: OpKind,
     threads: Vec<ThreadSums>,
     pending: VecDeque<Pending>,
     /// The first interval that has not left.
@@ -24,11 +28,11 @@ pub struct Series {
     /// Threads whose latencies of the last interval that left are still to come.
     open: u32,
     /// Latencies of intervals that left without them, and how many intervals those are.
-    carried: (Latency, u32),
+    carried: (Latencies, u32),
     left: Totals,
     /// Each tick less the one before.
     steps: Vec<Tick>,
-    pool: Vec<LatencyCounts>,
+    pool: Vec<Histograms>,
     late: u64,
 }
 
@@ -44,27 +48,55 @@ struct ThreadSums {
 #[derive(Debug, Default)]
 struct Pending {
     totals: Totals,
-    dense: Option<LatencyCounts>,
-    sparse: Latency,
+    dense: Option<Histograms>,
+    sparse: Latencies,
     opened: u32,
     closed: u32,
 }
 
+/// Of service and, under an offered load, of response.
+#[derive(Debug, Default)]
+struct Latencies {
+    service: Latency,
+    response: Latency,
+}
+
+impl Latencies {
+    fn merge(&mut self, other: &Self) {
+        self.service.merge(&other.service);
+        self.response.merge(&other.response);
+    }
+
+    fn add(&mut self, counts: &Histograms) {
+        self.service.merge(&counts.service.to_latency());
+        if let Some(response) = &counts.response {
+            self.response.merge(&response.to_latency());
+        }
+    }
+}
+
 impl Series {
-    /// Empty series of a node with this many threads.
+    /// Empty series of one kind of operation on a node with this many threads.
     #[must_use]
-    pub fn new(threads: usize) -> Self {
+    pub fn new(op: OpKind, threads: usize) -> Self {
         Self {
+            op,
             threads: vec![ThreadSums::default(); threads],
             pending: VecDeque::new(),
             next_k: 0,
             open: 0,
-            carried: (Latency::default(), 0),
+            carried: (Latencies::default(), 0),
             left: Totals::default(),
             steps: Vec::new(),
             pool: Vec::new(),
             late: 0,
         }
+    }
+
+    /// The kind of operation.
+    #[must_use]
+    pub fn op(&self) -> OpKind {
+        self.op
     }
 
     /// Adds an interval of a thread.
@@ -83,16 +115,19 @@ impl Series {
     }
 
     /// Adds latencies that end with interval `k`.
-    pub fn latency(&mut self, k: u32, counts: &LatencyCounts) {
+    pub fn latency(&mut self, k: u32, counts: &Histograms) {
         self.pending(k);
         let at = self.index_of(k);
         let is_old = at + DENSE_MAX < self.pending.len();
         let pool = &mut self.pool;
         let pending = &mut self.pending[at];
         if is_old {
-            pending.sparse.merge(&counts.to_latency());
+            pending.sparse.add(counts);
         } else {
-            pending.dense.get_or_insert_with(|| pool.pop().unwrap_or_default()).merge(counts);
+            pending
+                .dense
+                .get_or_insert_with(|| pool.pop().unwrap_or_else(|| counts.like()))
+                .merge(counts);
         }
     }
 
@@ -193,7 +228,7 @@ impl Series {
             if let Some(old) = self.pending.len().checked_sub(DENSE_MAX + 1) {
                 let pending = &mut self.pending[old];
                 if let Some(mut dense) = pending.dense.take() {
-                    pending.sparse.merge(&dense.to_latency());
+                    pending.sparse.add(&dense);
                     dense.clear();
                     self.pool.push(dense);
                 }
@@ -212,18 +247,20 @@ impl Series {
         let (carried, intervals) = &mut self.carried;
         carried.merge(&sparse);
         if let Some(mut dense) = dense {
-            carried.merge(&dense.to_latency());
+            carried.add(&dense);
             dense.clear();
             self.pool.push(dense);
         }
         *intervals += 1;
         let Totals { bytes, ops, errors } = totals;
-        let (latency, latency_intervals) = if self.open == 0 || is_last {
+        let (latencies, latency_intervals) = if self.open == 0 || is_last {
             std::mem::take(&mut self.carried)
         } else {
-            (Latency::default(), 0)
+            (Latencies::default(), 0)
         };
-        NodeInterval { k, bytes, ops, errors, latency, latency_intervals }
+        let Latencies { service: latency, response } = latencies;
+        let op = Some(self.op);
+        NodeInterval { k, op, bytes, ops, errors, latency, response, latency_intervals }
     }
 }
 
@@ -259,15 +296,15 @@ mod tests {
         Counters { k, bytes: ops * 10, ops, errors: 0, latency_handed }
     }
 
-    fn counts(values: &[u64]) -> LatencyCounts {
-        let mut counts = LatencyCounts::new();
-        values.iter().for_each(|value| counts.record(*value));
+    fn counts(values: &[u64]) -> Histograms {
+        let mut counts = Histograms::new(false);
+        values.iter().for_each(|value| counts.service.record(*value));
         counts
     }
 
     #[test]
     fn intervals_leave_in_order_and_gaps_are_filled() {
-        let mut series = Series::new(2);
+        let mut series = Series::new(OpKind::Read, 2);
         series.counters(0, entry(2, 5, true));
         series.latency(2, &counts(&[7]));
         series.counters(1, entry(0, 1, true));
@@ -289,7 +326,7 @@ mod tests {
 
     #[test]
     fn latencies_that_come_late_carry_those_of_the_intervals_before() {
-        let mut series = Series::new(2);
+        let mut series = Series::new(OpKind::Read, 2);
         // Thread 0 had no empty histogram when it left interval 0 and 1.
         series.counters(0, entry(0, 1, false));
         series.counters(0, entry(1, 1, false));
@@ -309,7 +346,7 @@ mod tests {
 
     #[test]
     fn held_back_intervals_keep_their_latencies() {
-        let mut series = Series::new(1);
+        let mut series = Series::new(OpKind::Read, 1);
         for k in 0..30 {
             series.counters(0, entry(k, 1, true));
             series.latency(k, &counts(&[u64::from(k) + 1]));
@@ -328,7 +365,7 @@ mod tests {
 
     #[test]
     fn ticks_are_the_sums_of_runs() {
-        let mut series = Series::new(2);
+        let mut series = Series::new(OpKind::Read, 2);
         series.ticks(0, TickRun { first: 1, length: 3, bytes: 5, ops: 7, busy_ns: 9 });
         series.ticks(1, TickRun { first: 2, length: 1, bytes: 100, ops: 200, busy_ns: 300 });
         let tick = |bytes, ops, busy_ns| Tick { bytes, ops, busy_ns };
@@ -336,14 +373,14 @@ mod tests {
             series.into_ticks(),
             [tick(0, 0, 0), tick(5, 7, 9), tick(105, 207, 309), tick(5, 7, 9)]
         );
-        assert!(Series::new(1).into_ticks().is_empty());
+        assert!(Series::new(OpKind::Read, 1).into_ticks().is_empty());
         let half = Tick { bytes: BYTE_UNITS / 2, ops: OP_UNITS / 2, busy_ns: 0 };
         assert_eq!((sums_of(&[half, half]), sums_of(&[half])), (Some((1, 1)), None));
     }
 
     #[test]
     fn an_entry_of_an_interval_that_left_fails_the_point() {
-        let mut series = Series::new(1);
+        let mut series = Series::new(OpKind::Read, 1);
         assert!(series.next_before(1).is_some());
         series.counters(0, entry(0, 1, true));
         while series.next_at_end().is_some() {}

@@ -26,6 +26,8 @@ pub struct ProcessConfig {
     pub roots: Vec<PathBuf>,
     /// Directory of its keys.
     pub keys: PathBuf,
+    /// Block devices that may be used, data on them included.
+    pub devices: Vec<PathBuf>,
     /// A root may lie on the same device as its parent directory.
     pub allow_local: bool,
 }
@@ -74,14 +76,14 @@ fn control(config: ProcessConfig) -> Result<(), RunError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let stop = stop_signals()?;
-        let ProcessConfig { listen, roots, keys, allow_local } = config;
+        let ProcessConfig { listen, roots, devices, keys, allow_local } = config;
         // Before the keys, since roots are the first thing that a new installation lacks.
         check_roots(&roots).map_err(ServeError::from)?;
         let identity = Identity::load(&keys, Role::Worker)?;
         let endpoint = open(listen, &identity)?;
         let listen = endpoint.local_addr()?;
         tracing::info!("iofleet-worker {} on UDP {listen}", env!("CARGO_PKG_VERSION"));
-        let config = DaemonConfig { roots, allow_local, identity };
+        let config = DaemonConfig { roots, devices, allow_local, identity };
         serve(endpoint, config, Supervisor::Systemd, stop).await?;
         Ok(())
     })

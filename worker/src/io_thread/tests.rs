@@ -1,10 +1,14 @@
 //! The loop of one I/O thread, on a scripted engine and a scripted clock.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
 use iofleet_shared::{
-    stats::{BYTE_UNITS, OP_UNITS, ThreadReport, Written},
-    work::{Extent, OpKind},
+    limits::ERRORS_IN_A_ROW_MAX,
+    stats::{BYTE_UNITS, FileTimes, OP_UNITS, OpCounts, ThreadReport, Written, WrittenPart},
+    work::{Extent, OpKind, Pattern},
 };
 
 use super::*;
@@ -13,18 +17,22 @@ use crate::{
         Call,
         scripted::{ScriptClock, Scripted, Step},
     },
-    recorder::{Recorder, Totals, rings},
+    fixture::MS,
+    pattern::{Blocks, Coverage, Sequential, Single},
+    recorder::{Inlet, Recorder, Totals, rings},
 };
 
 mod first_end;
+mod lanes;
+mod open_load;
+mod queued;
 
-const MS: u64 = 1_000_000;
 /// T0 of the scripts, so that stamps and times after T0 are not the same numbers.
 const T0: u64 = 1_000 * MS;
 const NO_SPACE: Failure = Failure { call: Call::Write, errno: libc::ENOSPC };
 const BROKEN: Failure = Failure { call: Call::Write, errno: libc::EIO };
 
-/// One scripted run of a thread that writes blocks of ten bytes from offset 100 on.
+/// What came of a scripted run of a thread that writes blocks of ten bytes from offset 100 on.
 struct Run {
     report: ThreadReport,
     offsets: Vec<u64>,
@@ -32,22 +40,65 @@ struct Run {
 }
 
 fn play(blocks: u64, job: Job, tick: u64, control: &Control, script: Script) -> Run {
-    let extent = Extent { offset: 100, length: blocks * 10 };
-    let blocks = Arc::new(Blocks::new(&[extent], 10));
-    let order = Order { blocks: Arc::clone(&blocks), pattern: Pattern::Sequential, seed: 0 };
     let time = Arc::new(AtomicU64::new(T0));
     let mut engine = Scripted::new(10, &time, script.steps).flushes(script.flush.0, script.flush.1);
-    let recorder = Recorder::new(100 * MS, 0, rings().0);
-    let (seat, watch) = seat(Account::new(recorder, &order, OpKind::Write));
-    let timeline = Timeline::new(StampClock::gettime(), T0);
+    let thread = Thread::writer(blocks, 100, 0, 1);
     let clock = ScriptClock { time: &time, tick };
-    let mut cursor = Sequential::new(blocks);
-    drop(drive(seat, &mut engine, &mut cursor, clock, &job, &timeline, control).unwrap());
-    let account = watch.take(Whereabouts::Ended).unwrap();
+    let account = thread.in_steps(&mut engine, job, clock, control);
     Run {
-        report: account.report(7, 55, None),
+        report: report(&account),
         offsets: engine.offsets().to_vec(),
-        totals: account.recorder.measured(),
+        totals: account.lanes()[0].measured(),
+    }
+}
+
+fn report(account: &Account) -> ThreadReport {
+    account.report(7, 55, None, |file| format!("f{file}"))
+}
+
+/// What a scripted thread has beside its engine.
+struct Thread {
+    account: Account,
+    fittings: Fittings,
+    blocks: Arc<Blocks>,
+    inlets: Vec<Inlet>,
+}
+
+impl Thread {
+    /// One that writes so many blocks of ten bytes, in order.
+    fn writer(blocks: u64, interval_ms: u64, ramp_ms: u64, depth: u32) -> Self {
+        Self::of(&[OpKind::Write], blocks, interval_ms, ramp_ms, depth)
+    }
+
+    fn of(ops: &[OpKind], blocks: u64, interval_ms: u64, ramp_ms: u64, depth: u32) -> Self {
+        let extent = Extent { offset: 100, length: blocks * 10 };
+        let blocks = Arc::new(Blocks::new(&[extent], 10));
+        let lane = |op: &OpKind| {
+            let (outlet, inlet) = rings(true);
+            ((*op, Recorder::new(interval_ms * MS, ramp_ms * MS, depth, outlet)), inlet)
+        };
+        let (lanes, inlets) = ops.iter().map(lane).unzip();
+        let coverage = Coverage::new(Arc::clone(&blocks), OpKind::Write, Pattern::Sequential);
+        let coverage = Some((OpKind::Write, coverage));
+        let spec = AccountSpec { lanes, coverage, tree_dirs: None };
+        let fittings = Fittings { contents: Contents::Unchanged, pacing: Pacing::Closed };
+        Self { account: Account::new(spec), fittings, blocks, inlets }
+    }
+
+    fn in_steps(
+        self,
+        engine: &mut Scripted,
+        job: Job,
+        clock: ScriptClock<'_>,
+        control: &Control,
+    ) -> Taken<Account> {
+        let source = Single::new(Sequential::new(Arc::clone(&self.blocks)), OpKind::Write, 0);
+        let timeline = Timeline::new(StampClock::gettime(), T0);
+        let (seat, watch) = seat(self.account);
+        let bench = Bench { job: &job, timeline: &timeline, control };
+        let steps = StepsLoop { seat, engine, fittings: self.fittings, bench };
+        drop(steps.run(source, clock).unwrap());
+        watch.take(Whereabouts::Ended).unwrap()
     }
 }
 
@@ -60,8 +111,12 @@ fn script(steps: Vec<Step>) -> Script {
     Script { steps, flush: (20 * MS, Ok(())) }
 }
 
-fn job(operations: u64) -> Job {
-    Job { operations, deadline_ns: None, flush_at_end: true }
+fn job(blocks: u64) -> Job {
+    Job { blocks, deadline_ns: None, flush_at_end: true }
+}
+
+fn written(written: Written) -> Vec<WrittenPart> {
+    vec![WrittenPart { file: 0, written }]
 }
 
 fn alone() -> Control {
@@ -79,23 +134,32 @@ fn a_share_is_done_once_and_flushed() {
         ThreadReport {
             thread: 7,
             end: ThreadEnd::Finished,
-            bytes: 30,
-            ops: 3,
-            errors: 0,
-            ramp_bytes: 0,
-            ramp_ops: 0,
-            ramp_errors: 0,
+            counts: vec![OpCounts {
+                op: OpKind::Write,
+                bytes: 30,
+                ops: 3,
+                errors: 0,
+                ramp_bytes: 0,
+                ramp_ops: 0,
+                ramp_errors: 0,
+            }],
+            cpu: CpuTime::default(),
             short_transfers: 2,
             first_issue_ns: Some(0),
             begin_ns: Some(0),
             ended_ns: ms(33),
+            busy_begin_ns: Some(0),
             busy_end_ns: ms(13),
             fsync_ns: Some(20 * MS),
             open_ns: 55,
-            bytes_touched: 30,
+            files: FileTimes::default(),
+            bytes_touched: Some(30),
             passes_milli: 1_000,
+            unfinished: 0,
             unfinished_ns: None,
-            written: Written::All,
+            written: written(Written::All),
+            names: None,
+            damages: vec![],
         }
     );
 }
@@ -103,22 +167,22 @@ fn a_share_is_done_once_and_flushed() {
 #[test]
 fn an_operation_in_flight_at_the_deadline_counts() {
     let steps = vec![Step::Moves(4 * MS), Step::Moves(4 * MS), Step::Moves(4 * MS)];
-    let job = Job { operations: u64::MAX, deadline_ns: Some(10 * MS), flush_at_end: false };
+    let job = Job { blocks: u64::MAX, deadline_ns: Some(10 * MS), flush_at_end: false };
     let run = play(2, job, 0, &alone(), script(steps));
-    assert_eq!((run.report.end, run.report.ops), (ThreadEnd::Deadline, 3));
+    assert_eq!((run.report.end, run.report.ops()), (ThreadEnd::Deadline, 3));
     assert_eq!(run.offsets, [100, 110, 100]);
     assert_eq!(run.report.busy_end_ns, Some((12 * MS).cast_signed()));
     assert_eq!(run.report.ended_ns, run.report.busy_end_ns);
-    assert_eq!((run.report.bytes_touched, run.report.passes_milli), (20, 1_500));
+    assert_eq!((run.report.bytes_touched, run.report.passes_milli), (Some(20), 1_500));
 }
 
 #[test]
 fn a_thread_cut_off_between_two_operations_was_busy_up_to_the_deadline() {
     // Each reading of the clock takes 1 ms: the first at 0, the operations from 1 to 6 and 7 to 12.
     let steps = vec![Step::Moves(4 * MS), Step::Moves(4 * MS)];
-    let job = Job { operations: u64::MAX, deadline_ns: Some(13 * MS), flush_at_end: false };
+    let job = Job { blocks: u64::MAX, deadline_ns: Some(13 * MS), flush_at_end: false };
     let run = play(2, job, MS, &alone(), script(steps));
-    assert_eq!((run.report.end, run.report.ops), (ThreadEnd::Deadline, 2));
+    assert_eq!((run.report.end, run.report.ops()), (ThreadEnd::Deadline, 2));
     assert_eq!(run.report.first_issue_ns, Some(MS.cast_signed()));
     assert_eq!(run.report.ended_ns, Some((12 * MS).cast_signed()));
     assert_eq!(run.report.busy_end_ns, Some((13 * MS).cast_signed()));
@@ -132,10 +196,30 @@ fn no_space_ends_a_thread_and_what_is_there_is_flushed() {
     assert_eq!(run.report.end, ThreadEnd::Errors);
     // The failed fsync is an error as well.
     assert_eq!(run.totals, Totals { bytes: 10, ops: 1, errors: 2 });
-    assert_eq!((run.report.bytes, run.report.ops, run.report.errors), (10, 1, 2));
-    assert_eq!(run.report.written, Written::Ranges(vec![Extent { offset: 100, length: 10 }]));
+    assert_eq!((run.report.bytes(), run.report.ops(), run.report.errors()), (10, 1, 2));
+    let range = Extent { offset: 100, length: 10 };
+    assert_eq!(run.report.written, written(Written::Ranges(vec![range])));
     assert_eq!(run.report.busy_end_ns, Some((2 * MS).cast_signed()));
     assert_eq!(run.report.ended_ns, Some((5 * MS).cast_signed()));
+}
+
+#[test]
+fn a_file_that_does_not_close_is_an_error_and_no_later_end() {
+    let time = Arc::new(AtomicU64::new(T0));
+    let mut engine = Scripted::new(10, &time, vec![Step::Moves(3 * MS)]).closes(Err(BROKEN));
+    let thread = Thread::of(&[OpKind::Write, OpKind::Read], 1, 10, 0, 1);
+    // The close comes 30 ms after the last operation.
+    let job = Job { blocks: 1, deadline_ns: None, flush_at_end: false };
+    let clock = ScriptClock { time: &time, tick: 10 * MS };
+    let control = alone();
+    let account = thread.in_steps(&mut engine, job, clock, &control);
+    let report = report(&account);
+    assert_eq!(report.errors(), 1);
+    // Readings at 0 and 10 ms, the operation's end at 23 ms.
+    assert_eq!(report.ended_ns, Some((23 * MS).cast_signed()));
+    assert_eq!(control.first_ended(), Some(23 * MS));
+    let intervals: Vec<u32> = account.lanes().iter().map(Recorder::interval).collect();
+    assert_eq!(intervals[0], intervals[1], "all kinds have the same intervals");
 }
 
 #[test]
@@ -145,12 +229,12 @@ fn only_errors_in_a_row_end_a_thread() {
     let steps = fails(most - 1).chain([Step::Moves(10)]).chain(fails(most)).collect();
     let run = play(1_000, job(1_000), 0, &alone(), script(steps));
     assert_eq!(run.report.end, ThreadEnd::Errors);
-    assert_eq!((run.report.ops, run.report.errors), (1, u64::from(2 * most - 1)));
+    assert_eq!((run.report.ops(), run.report.errors()), (1, u64::from(2 * most - 1)));
     let steps = fails(most).collect();
     let run = play(1_000, job(1_000), 0, &alone(), script(steps));
     assert_eq!((run.report.ended_ns, run.report.busy_end_ns), (None, None));
     assert_eq!(run.report.first_issue_ns, Some(0));
-    assert_eq!(run.report.written, Written::Nothing);
+    assert_eq!(run.report.written, []);
 }
 
 #[test]
@@ -174,7 +258,7 @@ fn nobody_waits_for_a_roll_call_longer_than_its_time() {
     let run = play(2, job, MS, &control, script(steps));
     let ended = u64::try_from(run.report.ended_ns.unwrap()).unwrap();
     assert!(ended > roll_call && ended < roll_call + 20 * MS, "{ended}");
-    assert_eq!(run.report.ops, 2);
+    assert_eq!(run.report.ops(), 2);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use iofleet_shared::{
     ids::{PeerId, PointId},
     lifecycle::{Phase, Trigger},
     limits::{FRAME_BYTES_MAX, TICKS_PER_FRAME},
-    stats::{NodeInterval, PointReport, ThreadEnd, ThreadReport, Tick, Written},
+    stats::{NodeInterval, PointReport, ThreadEnd, Tick, Written, WrittenPart},
     wire::{Content, Delivery, Notice, Refusal, RefusalKind},
     work::{DatasetDir, Extent, OpKind, WorkerPlan},
 };
@@ -40,7 +40,7 @@ pub(super) struct Point {
 #[derive(Debug)]
 struct Unsynced {
     ticket: Ticket,
-    ticks: Vec<Tick>,
+    ticks: Vec<(OpKind, Vec<Tick>)>,
     report: Box<PointReport>,
 }
 
@@ -66,7 +66,7 @@ impl Machine {
             ticket,
             queued: None,
             dir: plan.dir.clone(),
-            writes: plan.op == OpKind::Write,
+            writes: plan.writes(),
             t0_ns: None,
             stopped: false,
             next_number: 0,
@@ -243,7 +243,7 @@ impl Machine {
     pub(super) fn on_ended(
         &mut self,
         ticket: Ticket,
-        ticks: Vec<Tick>,
+        ticks: Vec<(OpKind, Vec<Tick>)>,
         report: Box<PointReport>,
         now_ns: u64,
     ) {
@@ -291,7 +291,7 @@ impl Machine {
         }
     }
 
-    fn drain(&mut self, ticks: Vec<Tick>, report: Box<PointReport>, now_ns: u64) {
+    fn drain(&mut self, ticks: Vec<(OpKind, Vec<Tick>)>, report: Box<PointReport>, now_ns: u64) {
         let stuck = report.threads.iter().any(|thread| thread.end == ThreadEnd::Stuck);
         let ticket = self.ticket();
         let Some(point) = &mut self.point else {
@@ -308,11 +308,18 @@ impl Machine {
         }
     }
 
-    fn deliver_end(&mut self, ticks: &[Tick], report: PointReport, took_ns: Option<u64>) {
-        let mut first = 0;
-        for chunk in ticks.chunks(TICKS_PER_FRAME) {
-            self.deliver(Content::Ticks { first, ticks: chunk.to_vec() });
-            first += chunk.len() as u64;
+    fn deliver_end(
+        &mut self,
+        ticks: &[(OpKind, Vec<Tick>)],
+        report: PointReport,
+        took_ns: Option<u64>,
+    ) {
+        for (op, ticks) in ticks {
+            let mut first = 0;
+            for chunk in ticks.chunks(TICKS_PER_FRAME) {
+                self.deliver(Content::Ticks { op: *op, first, ticks: chunk.to_vec() });
+                first += chunk.len() as u64;
+            }
         }
         let mut report = PointReport { syncfs_ns: took_ns, ..report };
         make_fit(&mut report);
@@ -381,14 +388,16 @@ impl Machine {
 /// A report must fit into a frame whatever its threads have written: where all written ranges
 /// together would not, they count as too scattered to list.
 fn make_fit(report: &mut PointReport) {
-    let ranges = |thread: &ThreadReport| match &thread.written {
+    let ranges = |part: &WrittenPart| match &part.written {
         Written::Ranges(ranges) => ranges.len(),
         Written::Nothing | Written::All | Written::Scattered => 0,
     };
-    if report.threads.iter().map(ranges).sum::<usize>() <= RANGES_PER_REPORT_MAX {
+    let all: usize = report.threads.iter().flat_map(|thread| &thread.written).map(ranges).sum();
+    if all <= RANGES_PER_REPORT_MAX {
         return;
     }
-    for thread in report.threads.iter_mut().filter(|thread| ranges(thread) > 0) {
-        thread.written = Written::Scattered;
+    let parts = report.threads.iter_mut().flat_map(|thread| &mut thread.written);
+    for part in parts.filter(|part| ranges(part) > 0) {
+        part.written = Written::Scattered;
     }
 }

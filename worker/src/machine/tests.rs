@@ -5,12 +5,13 @@ use std::fmt::Write;
 use iofleet_shared::{
     clock::ClockMap,
     limits::{GIVE_UP_AFTER, TICKS_PER_FRAME},
-    stats::{ThreadEnd, ThreadReport, Written},
+    stats::{CpuTime, FileTimes, OpCounts, ThreadEnd, ThreadReport, Written, WrittenPart},
     wire::Content,
-    work::{Amount, EngineKind, Extent, Fsync, OpKind, Pattern, ThreadPlan},
+    work::{Amount, OpKind},
 };
 
 use super::*;
+use crate::fixture;
 
 mod holding;
 mod points;
@@ -59,65 +60,45 @@ fn dir() -> DatasetDir {
 }
 
 fn spec() -> TargetSpec {
-    TargetSpec {
-        dir: dir(),
-        direct: false,
-        direct_blocks: vec![],
-        writes: true,
-        bytes: 1,
-        files: 1,
-        threads: 1,
-        buffer_bytes: 1,
-    }
+    fixture::target_spec(dir())
 }
 
 fn plan(point: PointId, op: OpKind) -> WorkerPlan {
-    WorkerPlan {
-        point,
-        dir: dir(),
-        remove: vec![],
-        op,
-        engine: EngineKind::Sync,
-        pattern: Pattern::Sequential,
-        block_bytes: 4096,
-        direct: false,
-        fsync: Fsync::End,
-        create: true,
-        amount: Amount::Share,
-        ramp_ns: 0,
-        interval_ns: S,
-        stuck_after_ns: S,
-        threads: vec![ThreadPlan {
-            thread: 0,
-            file: "f".to_owned(),
-            extents: vec![Extent { offset: 0, length: 8192 }],
-            operations: 2,
-            seed: 1,
-        }],
-    }
+    let thread = fixture::thread(0, &[op], fixture::named("f", 8_192), 2);
+    WorkerPlan { point, interval_ns: S, stuck_after_ns: S, ..fixture::plan(dir(), vec![thread]) }
 }
 
 fn thread_report(end: ThreadEnd, written: Written) -> ThreadReport {
-    ThreadReport {
-        thread: 0,
-        end,
+    let counts = OpCounts {
+        op: OpKind::Write,
         bytes: 8192,
         ops: 2,
         errors: 0,
         ramp_bytes: 0,
         ramp_ops: 0,
         ramp_errors: 0,
+    };
+    ThreadReport {
+        thread: 0,
+        end,
+        counts: vec![counts],
+        cpu: CpuTime::default(),
         short_transfers: 0,
         first_issue_ns: Some(0),
         begin_ns: Some(0),
         ended_ns: Some(1),
+        busy_begin_ns: Some(0),
         busy_end_ns: Some(1),
         fsync_ns: None,
         open_ns: 1,
-        bytes_touched: 8192,
+        files: FileTimes::default(),
+        bytes_touched: Some(8192),
         passes_milli: 1000,
+        unfinished: 0,
         unfinished_ns: None,
-        written,
+        written: vec![WrittenPart { file: 0, written }],
+        names: None,
+        damages: vec![],
     }
 }
 
@@ -133,8 +114,14 @@ fn report(end: ThreadEnd) -> Box<PointReport> {
         cpu_share: Some(0.5),
         stamp_residual_ns: 0,
         first_end: None,
+        offered: None,
+        remarks: vec![],
         sums: None,
     })
+}
+
+fn interval() -> NodeInterval {
+    NodeInterval::empty(0, Some(OpKind::Write))
 }
 
 fn command(peer: PeerId, command: Command) -> Event {
@@ -168,7 +155,11 @@ fn release(keep: bool) -> Event {
 }
 
 fn ended(ticket: Ticket) -> Event {
-    Event::Ended { ticket, ticks: vec![Tick::default()], report: report(ThreadEnd::Finished) }
+    Event::Ended {
+        ticket,
+        ticks: vec![(OpKind::Write, vec![Tick::default()])],
+        report: report(ThreadEnd::Finished),
+    }
 }
 
 /// A machine on its way, and the ticket of its crew.
@@ -278,7 +269,7 @@ fn other_events(crew: Ticket) -> Vec<(&'static str, Event)> {
                 }),
             },
         ),
-        ("interval", Event::Interval { ticket: crew, interval: NodeInterval::default() }),
+        ("interval", Event::Interval { ticket: crew, interval: interval() }),
         ("ended", ended(crew)),
         ("commit late", Event::CommitLate { ticket: crew }),
         ("stale end", ended(Ticket(99))),
@@ -347,7 +338,7 @@ fn a_point_from_claim_to_its_beginning() {
 fn a_point_from_its_beginning_to_its_end() {
     let mut fixture = Fixture::at(Phase::Running);
     let (crew, flush) = (Ticket(1), Ticket(2));
-    let interval = NodeInterval { bytes: 8192, ops: 2, ..NodeInterval::default() };
+    let interval = NodeInterval { bytes: 8192, ops: 2, ..interval() };
     fixture.handle(Event::Interval { ticket: crew, interval: interval.clone() });
     let content = Content::Interval(interval);
     assert_eq!(fixture.deliveries(), [Delivery { point: POINT, number: 0, content }]);

@@ -1,6 +1,6 @@
 //! Failed operations by kind: a small table of fixed size, since a thread must not allocate.
 
-use crate::engine::{Call, Failure};
+use crate::engine::{Call, Failure, Request};
 
 /// Kinds that have a row of their own.
 const KINDS_MAX: usize = 8;
@@ -14,6 +14,8 @@ pub struct FailedKind {
     pub count: u64,
     /// When the first one failed, in ns after T0.
     pub first_ns: u64,
+    /// File of the first one, by its place among the thread's files.
+    pub first_file: u32,
     /// Offset of the first one.
     pub first_offset: u64,
     /// Sum of their service times in ns.
@@ -37,7 +39,7 @@ impl Default for Failures {
 impl Failures {
     /// Counts one that was issued at `start` and failed at `end` (ns after T0).
     #[cold]
-    pub fn add(&mut self, failure: Failure, start: u64, end: u64, offset: u64) {
+    pub fn add(&mut self, failure: Failure, start: u64, end: u64, request: &Request) {
         let known = self.kinds.iter().position(|kind| kind.failure == failure);
         let other = Failure { call: Call::Other, errno: 0 };
         let failure = if known.is_some() || self.kinds.len() < KINDS_MAX { failure } else { other };
@@ -52,7 +54,8 @@ impl Failures {
                 failure,
                 count: 1,
                 first_ns: end,
-                first_offset: offset,
+                first_file: request.file,
+                first_offset: request.offset,
                 sum_ns: service,
                 max_ns: service,
             }),
@@ -72,15 +75,16 @@ mod tests {
 
     #[test]
     fn further_kinds_share_a_row() {
+        let at = |offset| Request { file: 3, offset, ..Request::NOTHING };
         let mut failures = Failures::default();
         for errno in 1..=10 {
-            failures.add(Failure { call: Call::Read, errno }, 10, 30, 4_096);
+            failures.add(Failure { call: Call::Read, errno }, 10, 30, &at(4_096));
         }
-        failures.add(Failure { call: Call::Read, errno: 2 }, 100, 105, 0);
+        failures.add(Failure { call: Call::Read, errno: 2 }, 100, 105, &at(0));
         assert_eq!(failures.kinds().len(), 9);
         let second = failures.kinds()[1];
         assert_eq!((second.count, second.sum_ns, second.max_ns), (2, 25, 20));
-        assert_eq!((second.first_ns, second.first_offset), (30, 4_096));
+        assert_eq!((second.first_ns, second.first_file, second.first_offset), (30, 3, 4_096));
         let other = failures.kinds()[8];
         assert_eq!((other.failure.call, other.count), (Call::Other, 2));
     }

@@ -55,7 +55,46 @@ pub struct FullLatency {
     /// The last interval that they cover.
     pub k: u32,
     /// The latencies.
-    pub counts: LatencyCounts,
+    pub counts: Histograms,
+}
+
+/// Latencies of some operations.
+#[derive(Debug)]
+pub struct Histograms {
+    /// Issue to completion.
+    pub service: LatencyCounts,
+    /// Under an offered load: arrival to completion.
+    pub response: Option<LatencyCounts>,
+}
+
+impl Histograms {
+    /// Empty ones; `with_response` under an offered load.
+    #[must_use]
+    pub fn new(with_response: bool) -> Self {
+        Self { service: LatencyCounts::new(), response: with_response.then(LatencyCounts::new) }
+    }
+
+    /// Empty ones of the same shape.
+    #[must_use]
+    pub fn like(&self) -> Self {
+        Self::new(self.response.is_some())
+    }
+
+    /// Adds others.
+    pub fn merge(&mut self, other: &Self) {
+        self.service.merge(&other.service);
+        if let (Some(own), Some(other)) = (&mut self.response, &other.response) {
+            own.merge(other);
+        }
+    }
+
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        self.service.clear();
+        if let Some(response) = &mut self.response {
+            response.clear();
+        }
+    }
 }
 
 /// The thread's ends.
@@ -64,7 +103,8 @@ pub struct Outlet {
     counters: Producer<Counters>,
     ticks: Producer<TickRun>,
     full: Producer<FullLatency>,
-    empty: Consumer<LatencyCounts>,
+    empty: Consumer<Histograms>,
+    with_response: bool,
     passed: Arc<Passed>,
     /// Entries that found a queue full and are lost.
     lost: u64,
@@ -76,7 +116,7 @@ pub struct Inlet {
     counters: Consumer<Counters>,
     ticks: Consumer<TickRun>,
     full: Consumer<FullLatency>,
-    empty: Producer<LatencyCounts>,
+    empty: Producer<Histograms>,
     passed: Arc<Passed>,
 }
 
@@ -85,16 +125,26 @@ pub struct Inlet {
 #[repr(align(128))]
 struct Passed(AtomicU32);
 
-/// Queues for one thread, with empty histograms in them.
+/// Queues for one kind of operation of one thread that has one in flight; see [`rings_of_depth`].
 #[must_use]
-pub fn rings() -> (Outlet, Inlet) {
+pub fn rings(with_response: bool) -> (Outlet, Inlet) {
+    rings_of_depth(1, with_response)
+}
+
+/// Queues for one kind of operation of one thread with at most `depth` of them in flight, with empty
+/// histograms in them; `with_response` under an offered load.
+#[must_use]
+pub fn rings_of_depth(depth: u32, with_response: bool) -> (Outlet, Inlet) {
     let (counters_in, counters) = RingBuffer::new(COUNTERS_MAX);
-    let (ticks_in, ticks) = RingBuffer::new(TICK_RUNS_MAX);
+    // All that are in flight may stand still for long and complete at once: each then leaves up to
+    // two runs of old ticks.
+    let at_once = usize::try_from(depth).unwrap_or(usize::MAX).saturating_mul(2);
+    let (ticks_in, ticks) = RingBuffer::new(TICK_RUNS_MAX.saturating_add(at_once));
     let (full_in, full) = RingBuffer::new(FULL_MAX);
     let (mut empty_in, empty) = RingBuffer::new(FULL_MAX);
     for _ in 0..SPARES {
         // The queue is new and larger.
-        let _ = empty_in.push(LatencyCounts::new());
+        let _ = empty_in.push(Histograms::new(with_response));
     }
     let passed = Arc::new(Passed(AtomicU32::new(0)));
     (
@@ -103,6 +153,7 @@ pub fn rings() -> (Outlet, Inlet) {
             ticks: ticks_in,
             full: full_in,
             empty,
+            with_response,
             passed: Arc::clone(&passed),
             lost: 0,
         },
@@ -127,8 +178,14 @@ impl Outlet {
     }
 
     /// An empty histogram, if the collector has given one back.
-    pub fn empty(&mut self) -> Option<LatencyCounts> {
+    pub fn empty(&mut self) -> Option<Histograms> {
         self.empty.pop().ok()
+    }
+
+    /// New empty histograms.
+    #[must_use]
+    pub fn histograms(&self) -> Histograms {
+        Histograms::new(self.with_response)
     }
 
     /// Says that all intervals before `k` are handed over.
@@ -166,7 +223,7 @@ impl Inlet {
     }
 
     /// Gives a histogram back, emptied.
-    pub fn give_back(&mut self, mut counts: LatencyCounts) {
+    pub fn give_back(&mut self, mut counts: Histograms) {
         counts.clear();
         // The queue holds all histograms that there are.
         let _ = self.empty.push(counts);

@@ -28,6 +28,7 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 
 use super::{error::TargetError, roots::Place};
+use crate::tree::remove_tree;
 
 /// Name of the mark in a directory that iofleet made.
 pub(super) const MARK: &str = ".iofleet.json";
@@ -52,6 +53,8 @@ pub(super) struct Dataset {
     /// What holds `target.path`, and its name there.
     place: Place,
     files: Mutex<BTreeSet<String>>,
+    /// Trees that its threads have, or had, a part of.
+    trees: Mutex<BTreeSet<String>>,
     memory_alignment: AtomicUsize,
 }
 
@@ -86,6 +89,7 @@ impl Dataset {
             target,
             place,
             files: Mutex::default(),
+            trees: Mutex::default(),
             memory_alignment: AtomicUsize::new(1),
         };
         if made {
@@ -134,9 +138,15 @@ impl Dataset {
         self.files().insert(name.to_owned());
     }
 
-    /// That file is gone.
+    /// A tree may be there because of this worker.
+    pub(super) fn note_tree(&self, base: &str) {
+        self.trees().insert(base.to_owned());
+    }
+
+    /// That file or tree is gone.
     pub(super) fn forget(&self, name: &str) {
         self.files().remove(name);
+        self.trees().remove(name);
     }
 
     /// Removes the files that this worker made, and the directories if nothing else is in them.
@@ -147,6 +157,12 @@ impl Dataset {
                 Ok(()) => removal.files += 1,
                 Err(Errno::NOENT) => {}
                 Err(error) => removal.left.push(format!("{}: {error}", self.shown_file(&name))),
+            }
+        }
+        for base in std::mem::take(&mut *self.trees()) {
+            match remove_tree(self.dir.as_fd(), &base) {
+                Ok(files) => removal.files += files,
+                Err(error) => removal.left.push(format!("{}: {error}", self.shown_file(&base))),
             }
         }
         self.remove_directories();
@@ -189,13 +205,17 @@ impl Dataset {
         }
     }
 
+    fn trees(&self) -> std::sync::MutexGuard<'_, BTreeSet<String>> {
+        self.trees.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn files(&self) -> std::sync::MutexGuard<'_, BTreeSet<String>> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Whether a name is one component and nothing special.
-pub(super) fn is_plain(name: &str) -> bool {
+pub(crate) fn is_plain(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= NAME_BYTES_MAX
         && !name.contains(['/', '\0'])
@@ -204,7 +224,7 @@ pub(super) fn is_plain(name: &str) -> bool {
 
 /// Asks again and again until there is an answer, for as long as another client's doings may stay
 /// unseen.
-pub(super) fn seen<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
+pub(crate) fn seen<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let began_ns = monotonic_ns();
     loop {
         if let Some(found) = look() {

@@ -8,6 +8,8 @@ use iofleet_shared::{
 };
 use rustix::io::Errno;
 
+use crate::{host::placement::PlacementError, tree::TreeError};
+
 use crate::host::user;
 
 /// A root that the worker can't start with.
@@ -184,6 +186,45 @@ pub enum TargetError {
         /// Which.
         path: String,
     },
+    /// A tree can't be removed.
+    #[error(transparent)]
+    Tree(TreeError),
+    /// A block device that the worker was not told that it may use.
+    #[error(
+        "{path} is a block device that this worker may not use: its administrator must allow it \
+         (--allow-device {path}, or `devices` in worker.toml)"
+    )]
+    DeviceNotAllowed {
+        /// Which.
+        path: String,
+    },
+    /// Not a block device.
+    #[error("{path} is not a block device (links are not followed)")]
+    NotDevice {
+        /// Which.
+        path: String,
+    },
+    /// Somebody uses the device.
+    #[error("{path} is in use{}", if holders.is_empty() { String::from(" (mounted, or opened exclusively)") } else { format!(" by {holders}") })]
+    DeviceBusy {
+        /// Which.
+        path: String,
+        /// Devices that are built on it.
+        holders: String,
+    },
+    /// An engine that can't be had there.
+    #[error("engine = \"{engine}\" on {path}: {why}")]
+    Engine {
+        /// Its name.
+        engine: &'static str,
+        /// Where.
+        path: String,
+        /// Why not, and what would be right.
+        why: String,
+    },
+    /// Threads or buffers can't be placed as asked.
+    #[error(transparent)]
+    Placement(PlacementError),
     /// Anything else that a call says.
     #[error("can't {call} {path}: {source}")]
     Call {

@@ -1,99 +1,245 @@
-//! The files of a point: old ones removed, new ones created, each opened once however many threads
-//! share it.
+//! The files of a point: old ones removed, new ones created, each opened by every thread for itself:
+//! threads that share an open file would pay for its reference count with each operation.
 
-use std::{collections::BTreeMap, fs::File, sync::Arc};
+use std::{collections::BTreeMap, fs::File, os::fd::AsFd, sync::Arc};
 
 use iofleet_shared::{
     clock::monotonic_ns,
-    work::{OpKind, WorkerPlan},
+    work::{Advice, EngineKind, FileOptions, FilePart, Files, OpKind, ThreadPlan, WorkerPlan},
 };
 use rustix::{
-    fs::{AtFlags, FileType, Mode, OFlags},
+    fs::{
+        AtFlags, FallocateFlags, FileType, Mode, OFlags, SeekFrom, fadvise, fallocate, fstat,
+        ftruncate, openat as open_at, seek, unlinkat,
+    },
     io::Errno,
 };
 
 use super::{
-    OpenedFile,
+    Hold, OpenedFiles, Targets,
     dataset::{Dataset, is_plain, seen},
+    devices,
     error::TargetError,
 };
+use crate::tree::remove_tree;
 
-/// Opens the file of each thread, in the plan's order.
-pub(super) fn open(dataset: &Dataset, plan: &WorkerPlan) -> Result<Vec<OpenedFile>, TargetError> {
+/// Removes what is stale, creates what is new, opens the files of each thread; trees are left to
+/// the threads themselves.
+pub(super) fn open(
+    targets: &Targets,
+    dataset: &Dataset,
+    plan: &WorkerPlan,
+    descriptors: u32,
+) -> Result<Vec<OpenedFiles>, TargetError> {
     for name in &plan.remove {
         remove(dataset, name)?;
     }
-    let mut needed: BTreeMap<&str, u64> = BTreeMap::new();
+    let needed = needed(plan);
+    let mut devices: BTreeMap<&str, Opened> = BTreeMap::new();
+    let mut all = Vec::with_capacity(plan.threads.len());
     for thread in &plan.threads {
-        let end = thread
-            .extents
-            .iter()
-            .map(|extent| extent.offset + extent.length - extent.length % plan.block_bytes)
-            .max();
-        let needs = needed.entry(&thread.file).or_default();
-        *needs = end.unwrap_or(0).max(*needs);
-    }
-    let mut opened = BTreeMap::new();
-    for (name, end) in needed {
-        if !is_plain(name) {
-            return Err(TargetError::Name(name.to_owned()));
+        let parts = match &thread.files {
+            Files::Tree(tree) => {
+                dataset.note_tree(&tree.base);
+                all.push(tree_of(dataset, descriptors)?);
+                continue;
+            }
+            Files::Named(parts) | Files::Listed(parts) | Files::Devices(parts) => parts,
+        };
+        let (mut files, mut open_ns) = (Vec::with_capacity(parts.len()), 0);
+        for part in parts {
+            let end = needed.get(&*part.file).copied().unwrap_or(0);
+            // Whoever opens a device exclusively is the only one who can.
+            let one = match devices.get(&*part.file) {
+                Some(one) => one.clone(),
+                None => open_part(targets, dataset, plan, thread, part, end)?,
+            };
+            if matches!(thread.files, Files::Devices(_)) {
+                devices.insert(&part.file, one.clone());
+            }
+            open_ns += one.open_ns;
+            files.push(one.file);
         }
-        let began_ns = monotonic_ns();
-        let file = open_one(dataset, plan, name, end)?;
-        let open_ns = monotonic_ns().saturating_sub(began_ns);
-        opened.insert(name, OpenedFile { file: Arc::new(file), open_ns });
+        all.push(OpenedFiles { hold: Hold::Files(files), open_ns, descriptors });
     }
-    Ok(plan.threads.iter().filter_map(|thread| opened.get(&*thread.file).cloned()).collect())
+    Ok(all)
 }
 
+fn tree_of(dataset: &Dataset, descriptors: u32) -> Result<OpenedFiles, TargetError> {
+    let dir = dataset.dir().as_fd().try_clone_to_owned().map_err(|source| TargetError::Call {
+        call: "hold",
+        path: dataset.shown(),
+        source,
+    })?;
+    Ok(OpenedFiles { hold: Hold::Tree(dir), open_ns: 0, descriptors })
+}
+
+/// A file that is open, and how long that took.
+#[derive(Debug, Clone)]
+struct Opened {
+    file: Arc<File>,
+    open_ns: u64,
+}
+
+/// How long each file must be, or will be.
+fn needed(plan: &WorkerPlan) -> BTreeMap<&str, u64> {
+    let mut needed: BTreeMap<&str, u64> = BTreeMap::new();
+    let block_bytes = plan.block_bytes().max(1);
+    for part in plan.threads.iter().flat_map(|thread| thread.parts()) {
+        let end = needed.entry(&part.file).or_default();
+        *end = part.end(block_bytes).max(*end);
+    }
+    needed
+}
+
+fn open_part(
+    targets: &Targets,
+    dataset: &Dataset,
+    plan: &WorkerPlan,
+    thread: &ThreadPlan,
+    part: &FilePart,
+    end: u64,
+) -> Result<Opened, TargetError> {
+    let began_ns = monotonic_ns();
+    let flags = flags_of(plan);
+    let file = match &thread.files {
+        Files::Listed(_) => listed(targets, &part.file, flags, end)?,
+        Files::Devices(_) => devices::open(targets, &part.file, flags, end)?,
+        Files::Named(_) | Files::Tree(_) => named(dataset, plan, &part.file, flags, end)?,
+    };
+    advise(plan, &part.file, &file)?;
+    Ok(Opened { file: Arc::new(file), open_ns: monotonic_ns().saturating_sub(began_ns) })
+}
+
+/// Flags that options stand for.
+#[must_use]
+pub(crate) fn option_flags(options: &FileOptions) -> OFlags {
+    let of = |set, flag| if set { flag } else { OFlags::empty() };
+    of(options.direct, OFlags::DIRECT)
+        | of(options.dsync, OFlags::DSYNC)
+        | of(options.append, OFlags::APPEND)
+}
+
+fn flags_of(plan: &WorkerPlan) -> OFlags {
+    let ops = plan.ops();
+    let access = match (ops.contains(&OpKind::Read), ops.contains(&OpKind::Write)) {
+        (true, true) => OFlags::RDWR,
+        // A shared mapping that is written to must be readable as well.
+        (false, true) if plan.engine.kind == EngineKind::Mmap => OFlags::RDWR,
+        (false, true) => OFlags::WRONLY,
+        (_, false) => OFlags::RDONLY,
+    };
+    OFlags::NOFOLLOW | OFlags::CLOEXEC | access | option_flags(&plan.options)
+}
+
+/// A file of the dataset.
+fn named(
+    dataset: &Dataset,
+    plan: &WorkerPlan,
+    name: &str,
+    flags: OFlags,
+    end: u64,
+) -> Result<File, TargetError> {
+    if !is_plain(name) {
+        return Err(TargetError::Name(name.to_owned()));
+    }
+    if plan.create {
+        let prepared = plan.options.preallocate || plan.engine.kind == EngineKind::Mmap;
+        let file = create(dataset, name, flags, prepared)?;
+        prepare(dataset, plan, name, &file, end)?;
+        return Ok(file);
+    }
+    let file = openat(dataset, name, flags).map_err(|error| failed(dataset, name, error))?;
+    if plan.options.truncate {
+        ftruncate(&file, 0).map_err(|error| failed(dataset, name, error))?;
+        prepare(dataset, plan, name, &file, end)?;
+        return Ok(file);
+    }
+    if plan.engine.kind == EngineKind::Null {
+        // It wrote nothing that could be missed.
+        return Ok(file);
+    }
+    let shown = || dataset.shown_file(name);
+    // A file that another client wrote may look short for a while.
+    let long_enough = seen(|| match length(&file, shown()) {
+        Ok(found) if found < end => None,
+        found => Some(found),
+    });
+    check_length(long_enough.unwrap_or_else(|| length(&file, shown()))?, end, shown)?;
+    Ok(file)
+}
+
+/// What a new file needs before it is written.
+fn prepare(
+    dataset: &Dataset,
+    plan: &WorkerPlan,
+    name: &str,
+    file: &File,
+    end: u64,
+) -> Result<(), TargetError> {
+    let shown = || dataset.shown_file(name);
+    // Of a file that several threads or nodes prepare each says the same: with its own end one could
+    // cut off what another has just added.
+    let whole = end.max(plan.file_bytes);
+    if plan.options.preallocate {
+        fallocate(file, FallocateFlags::empty(), 0, whole.max(1))
+            .map_err(|error| TargetError::call("preallocate", shown(), error))?;
+    } else if plan.engine.kind == EngineKind::Mmap {
+        // A mapping makes no file longer.
+        ftruncate(file, whole).map_err(|error| TargetError::call("extend", shown(), error))?;
+    }
+    Ok(())
+}
+
+/// A file that was there before.
+fn listed(targets: &Targets, path: &str, flags: OFlags, end: u64) -> Result<File, TargetError> {
+    let (dir, name) = targets.roots.holder(path)?;
+    let file = open_at(&dir, &name, flags, Mode::empty())
+        .map(File::from)
+        .map_err(|error| TargetError::call("open", path.to_owned(), error))?;
+    check_length(length(&file, path.to_owned())?, end, || path.to_owned())?;
+    Ok(file)
+}
+
+/// Tells the kernel what to expect.
+fn advise(plan: &WorkerPlan, path: &str, file: &File) -> Result<(), TargetError> {
+    let Some(advice) = plan.options.advice else {
+        return Ok(());
+    };
+    let told = match advice {
+        Advice::Sequential => rustix::fs::Advice::Sequential,
+        Advice::Random => rustix::fs::Advice::Random,
+        Advice::WillNeed => rustix::fs::Advice::WillNeed,
+        Advice::DontNeed => rustix::fs::Advice::DontNeed,
+    };
+    fadvise(file, 0, None, told)
+        .map_err(|error| TargetError::call("advise the kernel on", path.to_owned(), error))
+}
+
+/// Removes a file, or a tree.
 fn remove(dataset: &Dataset, name: &str) -> Result<(), TargetError> {
     if !is_plain(name) {
         return Err(TargetError::Name(name.to_owned()));
     }
-    match rustix::fs::unlinkat(dataset.dir(), name, AtFlags::empty()) {
-        Ok(()) | Err(Errno::NOENT) => {
-            dataset.forget(name);
-            Ok(())
+    match unlinkat(dataset.dir(), name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => {}
+        Err(Errno::ISDIR | Errno::PERM) => {
+            remove_tree(dataset.dir().as_fd(), name).map_err(TargetError::Tree)?;
         }
-        Err(error) => Err(TargetError::call("remove", dataset.shown_file(name), error)),
+        Err(error) => return Err(TargetError::call("remove", dataset.shown_file(name), error)),
     }
+    dataset.forget(name);
+    Ok(())
 }
 
-fn open_one(
+/// Creates a file, or opens it if another thread or worker has just made it for the same purpose;
+/// `prepared`: it may have a length by then.
+fn create(
     dataset: &Dataset,
-    plan: &WorkerPlan,
     name: &str,
-    end: u64,
+    flags: OFlags,
+    prepared: bool,
 ) -> Result<File, TargetError> {
-    let mut flags = OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    flags |= match plan.op {
-        OpKind::Write => OFlags::WRONLY,
-        OpKind::Read => OFlags::RDONLY,
-    };
-    if plan.direct {
-        flags |= OFlags::DIRECT;
-    }
-    if plan.create {
-        return create(dataset, name, flags);
-    }
-    let file = openat(dataset, name, flags).map_err(|error| failed(dataset, name, error))?;
-    // A file that another client wrote may look short for a while.
-    let long_enough = seen(|| match length(dataset, name, &file) {
-        Ok(found) if found < end => None,
-        found => Some(found),
-    });
-    match long_enough.unwrap_or_else(|| length(dataset, name, &file)) {
-        Ok(found) if found < end => {
-            Err(TargetError::Short { path: dataset.shown_file(name), found, needed: end })
-        }
-        Ok(_) => Ok(file),
-        Err(error) => Err(error),
-    }
-}
-
-/// Creates a file, or takes part in a shared one that another worker has just created: that one is
-/// empty, since nobody writes before T0.
-fn create(dataset: &Dataset, name: &str, flags: OFlags) -> Result<File, TargetError> {
     let mut found = 0;
     let file = seen(|| match openat(dataset, name, flags | OFlags::CREATE | OFlags::EXCL) {
         Ok(file) => {
@@ -107,8 +253,10 @@ fn create(dataset: &Dataset, name: &str, flags: OFlags) -> Result<File, TargetEr
                 Err(Errno::NOENT) => return None,
                 Err(error) => return Some(Err(failed(dataset, name, error))),
             };
-            match length(dataset, name, &file) {
+            match length(&file, dataset.shown_file(name)) {
                 Ok(0) => Some(Ok(file)),
+                // Another worker has just prepared it for this point.
+                Ok(_) if prepared && holds_nothing(&file) => Some(Ok(file)),
                 Ok(bytes) => {
                     found = bytes;
                     None
@@ -119,7 +267,7 @@ fn create(dataset: &Dataset, name: &str, flags: OFlags) -> Result<File, TargetEr
         Err(error) => {
             // Some file systems create the file first and then find that they can't open it so.
             if flags.contains(OFlags::DIRECT) && error == Errno::INVAL {
-                let _ = rustix::fs::unlinkat(dataset.dir(), name, AtFlags::empty());
+                let _ = unlinkat(dataset.dir(), name, AtFlags::empty());
             }
             Some(Err(failed(dataset, name, error)))
         }
@@ -127,18 +275,31 @@ fn create(dataset: &Dataset, name: &str, flags: OFlags) -> Result<File, TargetEr
     file.unwrap_or_else(|| Err(TargetError::Exists { path: dataset.shown_file(name), found }))
 }
 
+/// Whether no byte of a file was ever written, whatever its length, as far as the file system tells.
+fn holds_nothing(file: &File) -> bool {
+    fstat(file).is_ok_and(|stat| stat.st_blocks == 0)
+        || matches!(seek(file, SeekFrom::Data(0)), Err(Errno::NXIO))
+}
+
 fn openat(dataset: &Dataset, name: &str, flags: OFlags) -> Result<File, Errno> {
-    rustix::fs::openat(dataset.dir(), name, flags, Mode::from_raw_mode(0o644)).map(File::from)
+    open_at(dataset.dir(), name, flags, Mode::from_raw_mode(0o644)).map(File::from)
 }
 
 fn failed(dataset: &Dataset, name: &str, error: Errno) -> TargetError {
     TargetError::call("open", dataset.shown_file(name), error)
 }
 
-fn length(dataset: &Dataset, name: &str, file: &File) -> Result<u64, TargetError> {
-    let stat = rustix::fs::fstat(file).map_err(|error| failed(dataset, name, error))?;
+fn check_length(found: u64, needed: u64, path: impl Fn() -> String) -> Result<(), TargetError> {
+    if found < needed {
+        return Err(TargetError::Short { path: path(), found, needed });
+    }
+    Ok(())
+}
+
+fn length(file: &File, path: String) -> Result<u64, TargetError> {
+    let stat = fstat(file).map_err(|error| TargetError::call("open", path.clone(), error))?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err(TargetError::NotFile { path: dataset.shown_file(name) });
+        return Err(TargetError::NotFile { path });
     }
     Ok(u64::try_from(stat.st_size).unwrap_or(0))
 }

@@ -2,7 +2,10 @@
 
 use std::{fs, path::Path};
 
-use iofleet_shared::{units::format_size, work::TargetSpec};
+use iofleet_shared::{
+    units::format_size,
+    work::{TargetSpec, WorkerPlan},
+};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::host::{Host, Memory};
@@ -10,10 +13,26 @@ use crate::host::{Host, Memory};
 /// Descriptors and threads that the daemon itself may come to need.
 const OWN: u64 = 64;
 
+/// Descriptors that a thread needs at least: a directory, a file, an engine's own.
+const OF_THREAD_MIN: u64 = 3;
+/// Descriptors that a thread has use for at most, of files and directories that it opens itself.
+const OF_THREAD_MAX: u64 = 300;
+
+/// Descriptors that a thread of a plan may hold of files and directories that it opens itself.
+pub(super) fn descriptors_of_thread(plan: &WorkerPlan, host: &Host) -> u32 {
+    let threads = (plan.threads.len() as u64).max(1);
+    let limit = raised(Resource::Nofile).unwrap_or(u64::MAX);
+    let left = limit.saturating_sub(host.open_descriptors() + OWN) / threads;
+    let own = left.saturating_sub(OF_THREAD_MIN).clamp(1, OF_THREAD_MAX);
+    u32::try_from(own).unwrap_or(1)
+}
+
 /// Says which limit is too low, and how to raise it.
 pub(super) fn check(spec: &TargetSpec, host: &Host) -> Result<(), String> {
     let threads = u64::from(spec.threads);
-    let descriptors = host.open_descriptors() + threads + OWN;
+    // A thread with very many files holds some of them at a time.
+    let listed = (spec.listed.len() + spec.devices.len()) as u64;
+    let descriptors = host.open_descriptors() + threads * OF_THREAD_MIN + listed + OWN;
     if let Some(limit) = raised(Resource::Nofile).filter(|limit| *limit < descriptors) {
         return Err(format!(
             "{threads} threads need {descriptors} open files and the worker may have {limit}: \

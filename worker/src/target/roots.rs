@@ -49,24 +49,22 @@ impl Roots {
         Ok(Self { paths: paths.to_vec(), allow_local, by_steps: false })
     }
 
+    /// Goes from the root that a file lies under to the directory that holds it, and says its name
+    /// there.
+    pub(super) fn holder(&self, file: &str) -> Result<(OwnedFd, OsString), TargetError> {
+        let (root, rest) = self.inside(file)?;
+        let mut parts: Vec<&OsStr> = rest.components().map(|part| part.as_os_str()).collect();
+        let Some(last) = parts.pop() else {
+            return Err(TargetError::NotFile { path: file.to_owned() });
+        };
+        let fd = open_root(root, self.allow_local)?;
+        let walk = Walk { root, target: file, by_steps: self.by_steps };
+        Ok((walk.to(fd, &parts)?, last.to_owned()))
+    }
+
     /// Goes from the root that `target` lies under to the target.
     pub(super) fn find(&self, target: &str) -> Result<Place, TargetError> {
-        let path = Path::new(target);
-        if !path.is_absolute() || target.contains('\0') {
-            return Err(TargetError::NotAbsolute(target.to_owned()));
-        }
-        if path.components().any(|part| part == Component::ParentDir) {
-            return Err(TargetError::Up(target.to_owned()));
-        }
-        let inside = self
-            .paths
-            .iter()
-            .filter_map(|root| Some((root, path.strip_prefix(root).ok()?)))
-            .min_by_key(|(_, rest)| rest.components().count());
-        let Some((root, rest)) = inside else {
-            let roots: Vec<_> = self.paths.iter().map(|root| root.display().to_string()).collect();
-            return Err(TargetError::Outside { path: target.to_owned(), roots: roots.join(", ") });
-        };
+        let (root, rest) = self.inside(target)?;
         let fd = open_root(root, self.allow_local)?;
         let mut parts: Vec<&OsStr> = rest.components().map(|part| part.as_os_str()).collect();
         let Some(last) = parts.pop() else {
@@ -82,6 +80,27 @@ impl Roots {
         let parent = walk.to(fd, &parts)?;
         let dir = walk.step(parent.as_fd(), &root.join(rest), last)?;
         Ok(Place { path: target.to_owned(), parent, last: last.to_owned(), dir })
+    }
+
+    /// The root that a path lies under, and the way from there.
+    fn inside<'a>(&'a self, target: &'a str) -> Result<(&'a Path, &'a Path), TargetError> {
+        let path = Path::new(target);
+        if !path.is_absolute() || target.contains('\0') {
+            return Err(TargetError::NotAbsolute(target.to_owned()));
+        }
+        if path.components().any(|part| part == Component::ParentDir) {
+            return Err(TargetError::Up(target.to_owned()));
+        }
+        let inside = self
+            .paths
+            .iter()
+            .filter_map(|root| Some((root.as_path(), path.strip_prefix(root).ok()?)))
+            .min_by_key(|(_, rest)| rest.components().count());
+        let Some(inside) = inside else {
+            let roots: Vec<_> = self.paths.iter().map(|root| root.display().to_string()).collect();
+            return Err(TargetError::Outside { path: target.to_owned(), roots: roots.join(", ") });
+        };
+        Ok(inside)
     }
 }
 

@@ -1,14 +1,16 @@
 //! Targets in temporary directories.
 
-use std::{fs, os::unix::fs::symlink, path::Path};
-
-use iofleet_shared::{
-    ids::PointId,
-    work::{Amount, EngineKind, Extent, Fsync, OpKind, Pattern, ThreadPlan},
+use std::{
+    fs,
+    os::unix::fs::{MetadataExt, symlink},
+    path::Path,
 };
+
+use iofleet_shared::work::{Fsync, OpKind};
 use tempfile::TempDir;
 
 use super::*;
+use crate::fixture;
 
 /// A root in a temporary directory, and the worker's view of it.
 struct Fixture {
@@ -20,7 +22,7 @@ impl Fixture {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let roots = [dir.path().to_owned()];
-        let targets = Targets::new(&roots, true, Host::default()).unwrap();
+        let targets = Targets::new(&roots, vec![], true, Host::default()).unwrap();
         Self { dir, targets }
     }
 
@@ -31,16 +33,7 @@ impl Fixture {
     }
 
     fn spec(&self, below: &str) -> TargetSpec {
-        TargetSpec {
-            dir: self.dataset(below),
-            direct: false,
-            direct_blocks: vec![],
-            writes: true,
-            bytes: 1,
-            files: 1,
-            threads: 1,
-            buffer_bytes: 4096,
-        }
+        fixture::target_spec(self.dataset(below))
     }
 
     fn dataset(&self, below: &str) -> DatasetDir {
@@ -56,30 +49,11 @@ impl Fixture {
     }
 
     fn plan(&self, op: OpKind, create: bool, files: &[(&str, u64)]) -> WorkerPlan {
-        let thread = |(thread, (file, length)): (usize, &(&str, u64))| ThreadPlan {
-            thread: u32::try_from(thread).unwrap(),
-            file: (*file).to_owned(),
-            extents: vec![Extent { offset: 0, length: *length }],
-            operations: length / 4096,
-            seed: 1,
+        let thread = |(number, (file, length)): (u32, &(&str, u64))| {
+            fixture::thread(number, &[op], fixture::named(file, *length), length / 4096)
         };
-        WorkerPlan {
-            point: PointId { index: 0, attempt: 0 },
-            dir: self.dataset("t"),
-            remove: vec![],
-            op,
-            engine: EngineKind::Sync,
-            pattern: Pattern::Sequential,
-            block_bytes: 4096,
-            direct: false,
-            fsync: Fsync::None,
-            create,
-            amount: Amount::Share,
-            ramp_ns: 0,
-            interval_ns: 1_000_000_000,
-            stuck_after_ns: 1_000_000_000,
-            threads: files.iter().enumerate().map(thread).collect(),
-        }
+        let threads = (0..).zip(files).map(thread).collect();
+        WorkerPlan { fsync: Fsync::None, create, ..fixture::plan(self.dataset("t"), threads) }
     }
 
     fn exists(&self, below: &str) -> bool {
@@ -227,13 +201,19 @@ fn names_that_leave_the_dataset_are_refused() {
 fn two_workers_share_a_dataset_and_the_last_one_removes_it() {
     let first = Fixture::new();
     let roots = [first.dir.path().to_owned()];
-    let second = Targets::new(&roots, true, Host::default()).unwrap();
+    let second = Targets::new(&roots, vec![], true, Host::default()).unwrap();
     first.targets.inspect(&first.spec("t")).unwrap();
     second.inspect(&first.spec("t")).unwrap();
     // Both take part in one shared file, each opens it once for its two threads.
     let plan = first.plan(OpKind::Write, true, &[("shared", 4096), ("shared", 8192)]);
     let files = first.targets.open(&plan).unwrap();
-    assert!(Arc::ptr_eq(&files[0].file, &files[1].file));
+    let held = |opened: &OpenedFiles| match &opened.hold {
+        Hold::Files(files) => Arc::clone(&files[0]),
+        Hold::Tree(_) => panic!("no tree was asked for"),
+    };
+    let inode = |file: &File| file.metadata().unwrap().ino();
+    let (one, other) = (held(&files[0]), held(&files[1]));
+    assert!(!Arc::ptr_eq(&one, &other) && inode(&one) == inode(&other));
     second.open(&plan).unwrap();
     second.open(&first.plan(OpKind::Write, true, &[("own", 4096)])).unwrap();
     // The first made the shared file; what the second made keeps the directories.
@@ -334,7 +314,9 @@ fn limits_of_the_machine_are_named() {
 #[test]
 fn roots_that_can_not_be_used() {
     let new = |root: &str, local| {
-        Targets::new(&[root.into()], local, Host::default()).map(|_| ()).map_err(|e| e.to_string())
+        Targets::new(&[root.into()], vec![], local, Host::default())
+            .map(|_| ())
+            .map_err(|e| e.to_string())
     };
     assert!(new("/no/such/root", true).unwrap_err().contains("/no/such/root can't be opened"));
     assert!(new("relative", true).unwrap_err().contains("absolute"));
@@ -343,12 +325,12 @@ fn roots_that_can_not_be_used() {
     assert!(text.contains("allow_local = true") && text.contains("--allow-local"), "{text}");
     // /proc is a mount of its own on every Linux.
     assert_eq!(new("/proc", false), Ok(()));
-    assert!(Targets::new(&[], true, Host::default()).is_err());
+    assert!(Targets::new(&[], vec![], true, Host::default()).is_err());
 }
 
 #[test]
 fn a_read_only_file_system_is_named() {
-    let targets = Targets::new(&["/proc".into()], false, Host::default()).unwrap();
+    let targets = Targets::new(&["/proc".into()], vec![], false, Host::default()).unwrap();
     let fixture = Fixture::new();
     let mut spec = fixture.spec("t");
     spec.bytes = 0;
@@ -364,7 +346,7 @@ fn direct_io_is_asked_for_or_tried() {
     // A directory of the build's own lies on a disk's file system more often than /tmp does.
     let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
     let roots = [dir.path().to_owned()];
-    let targets = Targets::new(&roots, true, Host::default()).unwrap();
+    let targets = Targets::new(&roots, vec![], true, Host::default()).unwrap();
     let fixture = Fixture { dir, targets };
     let mut spec = fixture.spec("t");
     spec.direct = true;

@@ -99,7 +99,7 @@ async fn refusals_come_in_words_and_leave_the_worker_as_it_was() {
     let named = root.path().display().to_string();
     assert!(text.contains("/elsewhere/t") && text.contains(&named), "{text}");
     let mut bad = plan(root.path(), Amount::Share);
-    bad.threads[0].file = "../../f".to_owned();
+    bad.threads[0].files = crate::fixture::named("../../f", 1 << 20);
     let notice = coordinator.ask(Command::Arm(Box::new(bad))).await;
     let Notice::Refused(refused) = notice else {
         panic!("{notice:?}");

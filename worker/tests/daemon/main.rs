@@ -6,6 +6,8 @@
     reason = "what the tests share fails like a test"
 )]
 
+#[path = "../../src/fixture.rs"]
+mod fixture;
 mod life;
 mod points;
 mod process;

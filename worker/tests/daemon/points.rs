@@ -20,7 +20,7 @@ async fn gather(coordinator: &mut Coordinator) -> (Vec<NodeInterval>, Vec<Tick>,
         assert_eq!((delivery.point, delivery.number), (POINT, number));
         match delivery.content {
             Content::Interval(interval) => intervals.push(interval),
-            Content::Ticks { first, ticks } => {
+            Content::Ticks { op: _, first, ticks } => {
                 assert_eq!(first, series.len() as u64);
                 series.extend(ticks);
             }
@@ -43,11 +43,11 @@ async fn a_write_by_size_is_what_the_files_say() {
         .map(|name| fs::metadata(root.path().join("t/iofleet-d").join(name)).unwrap().len())
         .sum();
     assert_eq!(on_disk, 4 * MIB);
-    assert_eq!(report.threads.iter().map(|thread| thread.bytes).sum::<u64>(), on_disk);
+    assert_eq!(report.threads.iter().map(|thread| thread.bytes()).sum::<u64>(), on_disk);
     assert_eq!(intervals.iter().map(|interval| interval.bytes).sum::<u64>(), on_disk);
     let units: u128 = ticks.iter().map(|tick| u128::from(tick.bytes)).sum();
     assert_eq!(units, u128::from(on_disk) * u128::from(BYTE_UNITS));
-    assert_eq!(report.threads.iter().map(|thread| thread.ops).sum::<u64>(), 64);
+    assert_eq!(report.threads.iter().map(|thread| thread.ops()).sum::<u64>(), 64);
     assert_eq!(
         (u64::from(report.intervals), report.ticks),
         (intervals.len() as u64, ticks.len() as u64)
@@ -84,7 +84,7 @@ async fn a_point_that_is_stopped_reports_as_always() {
         }
     };
     assert_eq!(report.intervals, intervals);
-    assert!(report.threads.iter().all(|thread| thread.bytes > 0));
+    assert!(report.threads.iter().all(|thread| thread.bytes() > 0));
 }
 
 #[tokio::test]

@@ -15,10 +15,7 @@ use iofleet_shared::{
         receive_datagram, send_datagram,
     },
     wire::{Command, Datagram, Delivery, Notice},
-    work::{
-        Amount, DatasetDir, EngineKind, Extent, Fsync, OpKind, Pattern, TargetSpec, ThreadPlan,
-        WorkerPlan,
-    },
+    work::{Amount, DatasetDir, Fsync, OpKind, SizeShare, TargetSpec, WorkerPlan},
 };
 use iofleet_worker::daemon::{DaemonConfig, RunError, run_on};
 use quinn::{Connection, Endpoint};
@@ -33,6 +30,8 @@ use tokio::{
     },
     time::timeout,
 };
+
+use crate::fixture;
 
 /// Enough for anything that is not meant to fail by time.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
@@ -93,6 +92,7 @@ impl Daemon {
         let keys = Keys::new();
         let config = DaemonConfig {
             roots: vec![root.to_owned()],
+            devices: vec![],
             allow_local: true,
             identity: keys.identity(Role::Worker),
         };
@@ -239,41 +239,27 @@ pub(crate) fn dataset(root: &Path) -> DatasetDir {
 
 pub(crate) fn spec(dir: &DatasetDir) -> TargetSpec {
     TargetSpec {
-        dir: dir.clone(),
-        direct: false,
-        direct_blocks: vec![],
-        writes: true,
         bytes: 4 * MIB,
         files: 2,
         threads: 2,
         buffer_bytes: 2 * MIB,
+        ..fixture::target_spec(dir.clone())
     }
 }
 
 /// Two threads write 2 MiB each, in blocks of 64 KiB, into a file of their own.
 pub(crate) fn plan(root: &Path, amount: Amount) -> WorkerPlan {
-    let thread = |thread: u32| ThreadPlan {
-        thread,
-        file: format!("f{thread}"),
-        extents: vec![Extent { offset: 0, length: 2 * MIB }],
-        operations: 32,
-        seed: u64::from(thread) + 1,
+    let thread = |thread: u32| {
+        let files = fixture::named(&format!("f{thread}"), 2 * MIB);
+        fixture::thread(thread, &[OpKind::Write], files, 32)
     };
     WorkerPlan {
         point: POINT,
-        dir: dataset(root),
-        remove: vec![],
-        op: OpKind::Write,
-        engine: EngineKind::Sync,
-        pattern: Pattern::Sequential,
-        block_bytes: 64 << 10,
-        direct: false,
+        blocks: vec![SizeShare { bytes: 64 << 10, weight: 1 }],
         fsync: Fsync::None,
-        create: true,
         amount,
-        ramp_ns: 0,
-        interval_ns: 100_000_000,
-        stuck_after_ns: 10_000_000_000,
-        threads: vec![thread(0), thread(1)],
+        interval_ns: 100 * fixture::MS,
+        stuck_after_ns: 10_000 * fixture::MS,
+        ..fixture::plan(dataset(root), vec![thread(0), thread(1)])
     }
 }

@@ -1,11 +1,12 @@
 //! Each mark: provoked once, and not by what only just is no doubt.
 
 use iofleet_shared::{
-    stats::{BYTE_UNITS, ErrorCount},
+    stats::{BYTE_UNITS, DamageCount, DamageKind, ErrorCount},
     work::OpKind,
 };
 
 use super::*;
+use crate::scenario::{Offer, OfferedRate, RatePer, Verify};
 
 type Alter = fn(&mut PointPlan, &mut PointOutcome);
 
@@ -22,12 +23,17 @@ fn busy_end(outcome: &mut PointOutcome, ns: i64) {
     thread(outcome, 1).busy_end_ns = Some(ns);
 }
 
+fn begins(outcome: &mut PointOutcome, ns: i64) {
+    let thread = thread(outcome, 1);
+    (thread.first_issue_ns, thread.busy_begin_ns) = (Some(ns), Some(ns));
+}
+
 fn buffered(plan: &mut PointPlan, fsync: Fsync) {
-    (plan.spec.params.direct, plan.spec.params.fsync) = (false, fsync);
+    (plan.spec.params.options.direct, plan.spec.params.fsync) = (false, fsync);
 }
 
 fn reads(plan: &mut PointPlan, outcome: &mut PointOutcome, passes_milli: u64) {
-    plan.spec.params.op = OpKind::Read;
+    plan.spec.params.ops[0].op = OpKind::Read;
     thread(outcome, 1).passes_milli = passes_milli;
 }
 
@@ -57,14 +63,30 @@ fn failed_operation() -> ErrorCount {
 /// One byte more in all accounts.
 fn one_more(plan: &mut PointPlan, outcome: &mut PointOutcome) {
     plan.bytes = plan.bytes.map(|bytes| bytes + 1);
-    thread(outcome, 0).bytes += 1;
+    counts(outcome, 0).bytes += 1;
     node(outcome, 0).intervals[1].bytes += 1;
-    node(outcome, 0).ticks[10].bytes += BYTE_UNITS;
+    ticks(outcome, 0)[10].bytes += BYTE_UNITS;
+}
+
+fn damage(outcome: &mut PointOutcome, units: u64) {
+    thread(outcome, 1).damages.push(DamageCount {
+        kind: DamageKind::Torn,
+        units,
+        file: "t00001".to_owned(),
+        offset: 8_192,
+        found: "generations 1 and 2".to_owned(),
+    });
+}
+
+fn offer(plan: &mut PointPlan, per_s: f64) {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small rate")]
+    let rate = OfferedRate::Operations((per_s * 1_000.0) as u64);
+    plan.spec.params.offer = Offer::Open { rate, per: RatePer::Fleet, exponential: false };
 }
 
 /// Takes 50 ms and some ns out of 1 s of service time.
 fn idle(outcome: &mut PointOutcome, more_ns: u64) {
-    let ticks = &mut node(outcome, 0).ticks;
+    let ticks = ticks(outcome, 0);
     ticks.iter_mut().take(5).for_each(|tick| tick.busy_ns = 0);
     ticks[5].busy_ns -= more_ns;
 }
@@ -74,7 +96,14 @@ type Case = (&'static str, Alter, Option<f64>, Option<f64>, Alter);
 
 fn cases_of_the_census() -> Vec<Case> {
     vec![
-        ("sums", |_, o| thread(o, 0).bytes += 1, None, None, one_more),
+        ("sums", |_, o| counts(o, 0).bytes += 1, None, None, one_more),
+        (
+            "damaged",
+            |_, o| damage(o, 3),
+            Some(3.0),
+            Some(0.0),
+            |p, _| p.spec.params.verify = Verify::All,
+        ),
         (
             "partial",
             |_, o| lose(o, 1, "silent"),
@@ -135,10 +164,10 @@ fn cases_of_the_window() -> Vec<Case> {
         ),
         (
             "internal",
-            |_, o| node(o, 0).ticks[20].busy_ns += 5_000_001,
+            |_, o| ticks(o, 0)[20].busy_ns += 5_000_001,
             Some(1.005_000_001),
             Some(1.005),
-            |_, o| node(o, 0).ticks[20].busy_ns += 5_000_000,
+            |_, o| ticks(o, 0)[20].busy_ns += 5_000_000,
         ),
         ("busy", |_, o| idle(o, 1), Some(0.949_999_999), Some(0.95), |_, o| idle(o, 0)),
         (
@@ -159,7 +188,7 @@ fn cases_of_the_window() -> Vec<Case> {
             "cached",
             |p, o| {
                 reads(p, o, 1_000);
-                p.spec.params.direct = false;
+                p.spec.params.options.direct = false;
             },
             None,
             None,
@@ -186,15 +215,23 @@ fn cases_of_the_window() -> Vec<Case> {
     ]
 }
 
-fn cases_of_the_clocks() -> Vec<Case> {
+fn cases_of_clocks_and_load() -> Vec<Case> {
     vec![
+        // 20 operations per second are achieved.
+        (
+            "overloaded",
+            |p, _| offer(p, 21.06),
+            Some(20.0 / 21.06),
+            Some(0.95),
+            |p, _| offer(p, 21.05),
+        ),
         // A begin between 0 and 10 ms leaves a window of 490 ms.
         (
             "skew",
-            |_, o| thread(o, 1).first_issue_ns = Some(4_900_001),
+            |_, o| begins(o, 4_900_001),
             Some(4_900_001.0 / 4.9e8),
             Some(0.01),
-            |_, o| thread(o, 1).first_issue_ns = Some(4_900_000),
+            |_, o| begins(o, 4_900_000),
         ),
         (
             "clock",
@@ -214,7 +251,7 @@ fn cases_of_the_clocks() -> Vec<Case> {
 }
 
 fn cases() -> Vec<Case> {
-    [cases_of_the_census(), cases_of_the_window(), cases_of_the_clocks()].concat()
+    [cases_of_the_census(), cases_of_the_window(), cases_of_clocks_and_load()].concat()
 }
 
 #[test]
@@ -263,7 +300,7 @@ fn more_than_the_network_carries_is_marked() {
 
 #[test]
 fn impossible_service_times_fail_the_point() {
-    let record = assembled(&clean(), |_, o| node(o, 0).ticks[20].busy_ns += 5_000_001);
+    let record = assembled(&clean(), |_, o| ticks(o, 0)[20].busy_ns += 5_000_001);
     assert_eq!((record.status, exit_of(&record)), (PointStatus::Failed, Exit::Partial));
 }
 

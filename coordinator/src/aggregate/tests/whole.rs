@@ -19,8 +19,11 @@ fn alter(plan: &mut PointPlan, outcome: &mut PointOutcome) {
     let first = report(outcome, 0);
     (first.threads[0].fsync_ns, first.threads[1].fsync_ns) = (Some(7 * MS), Some(6 * MS));
     (first.threads[0].passes_milli, first.threads[1].short_transfers) = (500, 3);
-    (first.threads[0].bytes_touched, first.cpu_share) = (1, Some(0.75));
+    (first.threads[0].bytes_touched, first.cpu_share) = (Some(1), Some(0.75));
+    let spent = |user_ns, system_ns| iofleet_shared::stats::CpuTime { user_ns, system_ns };
+    (first.threads[0].cpu, first.threads[1].cpu) = (spent(1, 2), spent(10, 20));
     let second = thread(outcome, 1);
+    second.cpu = spent(404, 40);
     (second.passes_milli, second.short_transfers) = (750, 8);
 }
 
@@ -45,7 +48,7 @@ fn expected() -> PointRecord {
         ops: 10,
         errors: 0,
         ramp_bytes: 0,
-        bytes_touched: 1 + 24_576 + 131_072,
+        bytes_touched: Some(1 + 24_576 + 131_072),
         passes: Some((0.5 + 1.0 + 0.75) / 3.0),
         short_transfers: 11,
         unfinished: Unfinished { count: 0, oldest_ns: None },
@@ -76,14 +79,12 @@ fn expected() -> PointRecord {
         clock_uncertainty_ns: Some(40_001),
         clock_residual_ns: Some(1_001),
         busy_share: Some(1_340.0 / 1_350.0),
+        cpu: Some(cpu()),
         latency_ns: Latencies { service: Some(service()), response: None },
-        by_op: vec![ByOp {
-            op: "write".to_owned(),
-            bytes: 172_032,
-            ops: 10,
-            errors: 0,
-            latency_ns: Latencies { service: Some(service()), response: None },
-        }],
+        by_op: vec![by_op(total)],
+        offered: None,
+        files: None,
+        verification: None,
         open_s: Some(0.002_000_002),
         fsync_s: Some(0.007),
         syncfs_s: Some(0.003_000_001),
@@ -94,6 +95,27 @@ fn expected() -> PointRecord {
         threads: threads(),
         error_kinds: Vec::new(),
         intervals: intervals(),
+    }
+}
+
+fn cpu() -> record::Cpu {
+    record::Cpu {
+        user_ns_per_op: Some(415.0 / 10.0),
+        system_ns_per_op: Some(62.0 / 10.0),
+        user_ns: 1 + 10 + 404,
+        system_ns: 2 + 20 + 40,
+    }
+}
+
+fn by_op(total: f64) -> ByOp {
+    ByOp {
+        op: "write".to_owned(),
+        bytes: 172_032,
+        ops: 10,
+        errors: 0,
+        latency_ns: Latencies { service: Some(service()), response: None },
+        bandwidth: Rates { common: Some(169_216.0 / 0.45), span: Some(total / 0.49) },
+        iops: Rates { common: Some(9.5625 / 0.45), span: Some(10.0 / 0.49) },
     }
 }
 
@@ -119,14 +141,22 @@ fn params() -> record::Params {
     record::Params {
         threads: 3,
         nodes: 2,
+        ops: vec![record::OpWeight { op: "write".to_owned(), weight: 1 }],
         layout: "file-per-thread".to_owned(),
         file_bytes: 1 << 30,
         block_bytes: 1 << 20,
+        blocks: vec![record::SizeWeight { bytes: 1 << 20, weight: 1 }],
         pattern: "sequential".to_owned(),
         duration_ns: None,
         ramp_ns: 0,
         direct: true,
+        options: record::Options::default(),
         engine: "sync".to_owned(),
+        depth: 1,
+        engine_flags: Vec::new(),
+        rate: None,
+        think_ns: 0,
+        verify: false,
         fsync: Some("end".to_owned()),
         fresh: Some(true),
         seed: 1,
@@ -153,18 +183,23 @@ fn service() -> LatencySummary {
 }
 
 fn nodes() -> Vec<PointNode> {
-    let node = |name: &str, bytes, ops, in_window: f64, cpu_share| PointNode {
-        node: name.to_owned(),
-        status: NodeStatus::Ok,
-        bytes,
-        ops,
-        errors: 0,
-        bandwidth: Some(in_window / 0.45),
-        cpu_share: Some(cpu_share),
-    };
+    let node =
+        |name: &str, bytes, ops, in_window: (f64, f64), cpu_share, cpu_ns: (_, _)| PointNode {
+            node: name.to_owned(),
+            status: NodeStatus::Ok,
+            bytes,
+            ops,
+            errors: 0,
+            bandwidth: Some(in_window.0 / 0.45),
+            iops: Some(in_window.1 / 0.45),
+            cpu_ns: Some(cpu_ns.0),
+            cpu_system_ns: Some(cpu_ns.1),
+            cpu_share: Some(cpu_share),
+            remarks: Vec::new(),
+        };
     vec![
-        node("client01", 40_960, 6, 15_104.0 + 23_040.0, 0.75),
-        node("client02", 131_072, 4, 131_072.0, 0.25),
+        node("client01", 40_960, 6, (15_104.0 + 23_040.0, 5.5625), 0.75, (33, 22)),
+        node("client02", 131_072, 4, (131_072.0, 4.0), 0.25, (444, 40)),
     ]
 }
 
@@ -200,6 +235,8 @@ fn intervals() -> Vec<Interval> {
             ops: services.len() as u64,
             errors: 0,
             latency_ns: summarise(&counts.to_latency()),
+            response_ns: None,
+            by_op: Vec::new(),
         }
     };
     vec![

@@ -18,7 +18,7 @@ use crate::{
     json,
     live::Live,
     plan::Plan,
-    record::{CampaignRecord, CampaignStatus, PointRecord, PointStatus},
+    record::{CampaignRecord, CampaignStatus, Histogram, PointRecord, PointStatus},
     report::Table,
     scenario::FleetConfig,
     store::Store,
@@ -26,28 +26,28 @@ use crate::{
 
 /// Where a run's results go.
 #[derive(Debug)]
-pub(super) struct Outputs {
-    pub(super) store: Store,
-    pub(super) json: Option<PathBuf>,
+pub(in crate::cli) struct Outputs {
+    pub(in crate::cli) store: Store,
+    pub(in crate::cli) json: Option<PathBuf>,
     /// Rows on standard output.
-    pub(super) table: bool,
+    pub(in crate::cli) table: bool,
     /// A live line on standard error.
-    pub(super) live: bool,
-    pub(super) binary: bool,
+    pub(in crate::cli) live: bool,
+    pub(in crate::cli) binary: bool,
 }
 
 /// What the reporter leaves.
 #[derive(Debug)]
-pub(super) struct Reported {
-    pub(super) record: CampaignRecord,
-    pub(super) exit: Exit,
+pub(in crate::cli) struct Reported {
+    pub(in crate::cli) record: CampaignRecord,
+    pub(in crate::cli) exit: Exit,
     /// What is left on the target, for the last lines.
-    pub(super) left: Option<String>,
+    pub(in crate::cli) left: Option<String>,
 }
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Reporter {
+pub(in crate::cli) struct Reporter {
     plan: Plan,
     fleet: FleetConfig,
     nodes: Vec<NodeReady>,
@@ -60,19 +60,19 @@ pub(super) struct Reporter {
 }
 
 /// Prints to standard output.
-pub(super) fn print(text: &str) -> Result<(), Failure> {
+pub(in crate::cli) fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     let printed = writeln!(out, "{}", text.trim_end_matches('\n')).and_then(|()| out.flush());
     super::super::printed(printed).map(drop)
 }
 
 /// Says something on standard error; with that gone there is nobody to tell.
-pub(super) fn complain(text: &str) {
+pub(in crate::cli) fn complain(text: &str) {
     let _ = writeln!(io::stderr().lock(), "iofleet: {text}");
 }
 
 impl Reporter {
-    pub(super) fn new(
+    pub(in crate::cli) fn new(
         plan: Plan,
         fleet: FleetConfig,
         record: CampaignRecord,
@@ -99,7 +99,7 @@ impl Reporter {
     }
 
     /// Takes events until the campaign's end.
-    pub(super) fn run(mut self, events: &Receiver<RunEvent>) -> Reported {
+    pub(in crate::cli) fn run(mut self, events: &Receiver<RunEvent>) -> Reported {
         while let Ok(event) = events.recv() {
             self.take(event);
         }
@@ -125,7 +125,7 @@ impl Reporter {
             RunEvent::PointSkipped { index, why } => {
                 if let Some(point) = self.plan.points.get(index as usize) {
                     let record = aggregate::skipped(point, &why);
-                    self.keep(record, None);
+                    self.keep(record, &[]);
                 }
             }
             RunEvent::Cleaned(removals) => self.cleaned(&removals),
@@ -146,14 +146,14 @@ impl Reporter {
 
     fn point_ended(&mut self, outcome: &PointOutcome) {
         let Some(plan) = self.plan.points.get(outcome.index as usize) else { return };
-        let (record, latency) = aggregate::assemble(plan, &self.fleet, &self.nodes, outcome);
-        self.keep(record, Some(&latency));
+        let (record, histograms) = aggregate::assemble(plan, &self.fleet, &self.nodes, outcome);
+        self.keep(record, &histograms);
     }
 
     /// Stores a point, writes the JSON anew, shows the row.
-    fn keep(&mut self, point: PointRecord, latency: Option<&iofleet_shared::stats::Latency>) {
+    fn keep(&mut self, point: PointRecord, histograms: &[Histogram]) {
         self.exit = self.exit.worse(aggregate::exit_of(&point));
-        let stored = self.outputs.store.add_point(&self.record.campaign.id, &point, latency);
+        let stored = self.outputs.store.add_point(&self.record.campaign.id, &point, histograms);
         self.check(stored);
         if let Some(table) = &self.table {
             let row = table.row(&point);
@@ -197,6 +197,7 @@ impl Reporter {
         self.record.campaign.ended = Some(aggregate::rfc3339(clock::wall()));
         self.record.campaign.message = ending.message;
         self.record.repetitions = aggregate::repetitions(&self.record.points);
+        self.record.load_curves = aggregate::load_curves(&self.record.points);
         if !self.nodes.is_empty() {
             let finished = self.outputs.store.finish(&self.record);
             self.check(finished);

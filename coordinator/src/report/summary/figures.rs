@@ -3,7 +3,7 @@
 use super::Stage;
 use crate::{
     record::PointRecord,
-    report::{NOTHING, plural, rate},
+    report::{NOTHING, five_of, format_rate, or_nothing, plural, unit_of},
 };
 
 const NOT_AN_AGGREGATE: &str = "not-an-aggregate";
@@ -19,7 +19,7 @@ pub(super) fn lines(stages: &[Stage<'_>], binary: bool) -> Vec<String> {
 }
 
 fn line(point: &PointRecord, binary: bool) -> String {
-    let five = &point.bandwidth;
+    let (five, unit) = (five_of(point), unit_of(point));
     let (sum_star, first_star) = stars(point);
     let figures = [
         ("common", five.common, false),
@@ -28,7 +28,8 @@ fn line(point: &PointRecord, binary: bool) -> String {
         ("first done", five.first_done, first_star),
         ("last done", five.last_done, false),
     ];
-    let values = figures.map(|(_, value, _)| rate(value, binary));
+    let shown = |value: Option<f64>| or_nothing(value.map(|rate| format_rate(rate, unit, binary)));
+    let values = figures.map(|(_, value, _)| shown(value));
     let units = || values.iter().filter_map(|value| value.split_once(' ')).map(|(_, unit)| unit);
     // Told once at the end where it is the same for all.
     let shared_unit = units().next().filter(|first| units().all(|unit| unit == *first));

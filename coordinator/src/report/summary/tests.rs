@@ -2,11 +2,11 @@
 
 use super::super::samples;
 use super::*;
-use crate::record::{Mark, NodeStatus, PointNode};
+use crate::record::{Damage, LoadCurve, Mark, NodeStatus, PointNode, Verification};
 
 const PARTIAL: &str = "\
 write: up to 95.60 MB/s at 16 threads on 4 nodes (common window, 256 KiB blocks, direct, file per thread); 4 points, 1 partial.
-read: no bandwidth was measured; 2 points, 1 failed, 1 skipped.
+read: nothing was measured; 2 points, 1 failed, 1 skipped.
 
 Doubts:
   not-an-aggregate (point 1): threads were all busy for 61 % of the time only.
@@ -52,6 +52,7 @@ fn repetitions_show_their_mean_and_its_interval() {
         stage: "write".to_owned(),
         points: vec![0, 1, 2],
         headline: Headline::Common,
+        unit: Unit::Bytes,
         mean: 96.07e6,
         stddev: 0.81e6,
         ci95: 2.01e6,
@@ -144,7 +145,11 @@ fn lost_nodes_are_named_with_the_points_of_their_spell() {
         ops: 1,
         errors: 0,
         bandwidth: None,
+        iops: None,
+        cpu_ns: None,
+        cpu_system_ns: None,
         cpu_share: None,
+        remarks: Vec::new(),
     });
     let expected = [
         "a since point 1.",
@@ -183,4 +188,56 @@ fn an_interrupted_campaign_says_so_with_its_message() {
         status(&campaign),
         ["Not complete: it still runs, or its coordinator died before the end; 1 point so far."]
     );
+}
+
+#[test]
+fn mixes_loads_names_damage_and_remarks_are_told() {
+    let mut points = vec![samples::mix(0), samples::names(1), samples::point(2, "read", 16, 4)];
+    let damage = |node: &str, units| Damage {
+        node: node.to_owned(),
+        kind: "stale".to_owned(),
+        units,
+        file: "t00003".to_owned(),
+        offset: 1 << 20,
+        found: "generation 1 in place of 2".to_owned(),
+    };
+    let damages = vec![damage("c1", 1_000), damage("c3", 24)];
+    points[2].verification = Some(Verification { checked: true, damages });
+    points[2].marks.push(samples::mark("damaged", (1_024.0, 0.0, "1024 units")));
+    points[2].nodes.push(PointNode {
+        node: "c2".to_owned(),
+        status: NodeStatus::Ok,
+        bytes: 1,
+        ops: 1,
+        errors: 0,
+        bandwidth: None,
+        iops: None,
+        cpu_ns: None,
+        cpu_system_ns: None,
+        cpu_share: None,
+        remarks: vec!["io_uring: no registered buffers".to_owned()],
+    });
+    let mut campaign = complete(points);
+    let stage = "mix".to_owned();
+    campaign.load_curves.push(LoadCurve { stage, points: vec![0, 5], ort_ns: 12_345_678.4 });
+    let expected = "\
+mix: 95.60 MB/s at 16 threads on 4 nodes (common window, 1 write to 3 read, 256 KiB blocks, direct, 1,400 ops/s offered, file per thread); 1 point.
+stat: 1,365 ops/s at 16 threads on 4 nodes (common window, tree); 1 point.
+read: 95.60 MB/s at 16 threads on 4 nodes (common window, 256 KiB blocks, direct, file per thread); 1 point.
+
+Damaged data:
+  stale: 1,024 units of 4 KiB read on 2 nodes in point 2; first on c1 in t00003 at offset 1,048,576: generation 1 in place of 2.
+
+Remarks:
+  io_uring: no registered buffers (c2, point 2).
+
+Response over load:
+  mix: overall response time 12.3 ms (points 0, 5).
+
+Figures of the best points:
+  mix, point 0 (16 threads): common 95.60, span 95.10, thread sum 96.00, first done 95.80, last done 95.30 MB/s
+  stat, point 1 (16 threads): common 1,365, span 1,350, thread sum –, first done –, last done – ops/s
+  read, point 2 (16 threads): common 95.60, span 95.10, thread sum 96.00, first done 95.80, last done 95.30 MB/s
+";
+    assert_eq!(summary(&campaign, false), expected);
 }

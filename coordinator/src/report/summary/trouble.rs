@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use iofleet_shared::units;
 
 use crate::{
-    record::{CampaignRecord, ErrorKind, Mark, NodeStatus, PointRecord, PointStatus},
+    record::{CampaignRecord, Damage, ErrorKind, Mark, NodeStatus, PointRecord, PointStatus},
     report::{plural, point_list},
 };
 
@@ -36,6 +36,71 @@ pub(super) fn errors(campaign: &CampaignRecord) -> Vec<String> {
         }
     }
     groups.values().map(Errors::line).collect()
+}
+
+/// Damaged units by what is wrong with them: one line a kind, whichever nodes read them.
+pub(super) fn damages(campaign: &CampaignRecord) -> Vec<String> {
+    let mut groups: Vec<(&Damage, u64, BTreeSet<&str>, Vec<u32>)> = Vec::new();
+    for point in &campaign.points {
+        for damage in point.verification.iter().flat_map(|found| &found.damages) {
+            let known = groups.iter().position(|(first, ..)| first.kind == damage.kind);
+            let place = known.unwrap_or(groups.len());
+            if known.is_none() {
+                groups.push((damage, 0, BTreeSet::new(), Vec::new()));
+            }
+            let (_, units, nodes, points) = &mut groups[place];
+            *units += damage.units;
+            nodes.insert(&damage.node);
+            if !points.contains(&point.index) {
+                points.push(point.index);
+            }
+        }
+    }
+    let lines = groups.iter().map(|(first, units, nodes, points)| {
+        let Damage { node, kind, file, offset, found, .. } = first;
+        format!(
+            "{kind}: {} of 4 KiB read on {} in {}; first on {node} in {file} at offset {}: {found}.",
+            plural(*units, "unit"),
+            place(nodes),
+            point_list(points),
+            units::format_count(*offset),
+        )
+    });
+    lines.collect()
+}
+
+/// What nodes say of how their engines ran: the same remark of many is one line.
+pub(super) fn remarks(campaign: &CampaignRecord) -> Vec<String> {
+    let mut groups: Vec<(&str, BTreeSet<&str>, Vec<u32>)> = Vec::new();
+    for point in &campaign.points {
+        for (node, text) in
+            point.nodes.iter().flat_map(|node| node.remarks.iter().map(move |text| (node, text)))
+        {
+            let known = groups.iter().position(|(known, ..)| known == text);
+            let place = known.unwrap_or(groups.len());
+            if known.is_none() {
+                groups.push((text, BTreeSet::new(), Vec::new()));
+            }
+            let (_, nodes, points) = &mut groups[place];
+            nodes.insert(&node.node);
+            if !points.contains(&point.index) {
+                points.push(point.index);
+            }
+        }
+    }
+    let lines = groups.iter().map(|(text, nodes, points)| {
+        let text = text.trim_end_matches('.');
+        format!("{text} ({}, {}).", place(nodes), point_list(points))
+    });
+    lines.collect()
+}
+
+/// The name of a single node, or how many there are.
+fn place(nodes: &BTreeSet<&str>) -> String {
+    match nodes.first() {
+        Some(only) if nodes.len() == 1 => (*only).to_owned(),
+        _ => format!("{} nodes", nodes.len()),
+    }
 }
 
 /// Lost nodes by the point since which they are lost, and by that in which they were back.
@@ -81,6 +146,7 @@ pub(super) fn reasons(points: &[PointRecord]) -> Vec<String> {
 fn told_elsewhere(point: &PointRecord, mark: &Mark) -> bool {
     match mark.code.as_str() {
         "errors" => !point.error_kinds.is_empty(),
+        "damaged" => point.damaged_units() > 0,
         "partial" => !point.census.lost.is_empty(),
         _ => false,
     }
@@ -131,10 +197,7 @@ impl<'a> Errors<'a> {
     fn line(&self) -> String {
         let ErrorKind { node, op, call, text, file, offset, .. } = self.first;
         let call = if call == op { String::new() } else { format!(" ({call})") };
-        let place = match self.nodes.len() {
-            1 => node.clone(),
-            count => format!("{count} nodes"),
-        };
+        let place = place(&self.nodes);
         format!(
             "{op}{call}: {text}: {} on {place} in {}; first on {node} in {file} at offset {}, \
              longest {}.",

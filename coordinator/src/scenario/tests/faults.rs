@@ -111,9 +111,13 @@ const FILES: &[(&str, &[&str])] = &[
         &[
             "s.toml:2: workload.file-size: unknown key `file-size` -> did you mean \
                  `file_size`?",
-            "s.toml:3: workload.foo_bar_baz: unknown key `foo_bar_baz` -> legal are threads, \
-                 threads_per_node, layout, file_size, block, pattern, duration, ramp, interval, \
-                 loop, direct, engine, fsync, fresh, seed, on_fault, stuck_after",
+            "s.toml:3: workload.foo_bar_baz: unknown key `foo_bar_baz` -> legal are mix, mix_by, \
+                 threads, threads_per_node, layout, dirs, files, dir_sharing, file_size, block, \
+                 pattern, step, zipf_theta, pareto_h, normal_deviation, duration, ramp, interval, \
+                 loop, direct, engine, depth, sqpoll, iopoll, high_priority, rate, rate_per, \
+                 arrivals, think, burst, content, compress, dedupe, refresh, verify, fsync, dsync, \
+                 append, preallocate, truncate, lock, advice, cores, numa_nodes, huge_pages, fresh, \
+                 seed, on_fault, stuck_after",
         ],
     ),
     (
@@ -151,22 +155,26 @@ const FILES: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "[workload]\nfile_size = \"0 B\"\nblock = \"2 GiB\"\nduration = \"0 s\"\n\
+        "[workload]\nfile_size = \"8388608 TiB\"\nblock = \"2 GiB\"\nduration = \"0 s\"\n\
              interval = \"1 ms\"\n",
         &[
-            "s.toml:2: workload.file_size: `0 B` is not a size from 1 B to 8388607 TiB",
-            "s.toml:3: workload.block: `2 GiB` is not a size from 1 B to 1 GiB",
+            "s.toml:2: workload.file_size: `8388608 TiB` is not a size from 0 B to \
+                 8388607 TiB, or a mix as in `4 KiB 70, 64 KiB 30`",
+            "s.toml:3: workload.block: `2 GiB` is not a size from 1 B to 1 GiB, or a mix \
+                 as in `4 KiB 70, 64 KiB 30`",
             "s.toml:4: workload.duration: `0 s` is not a time from 1 ms to 8760 h",
             "s.toml:5: workload.interval: `1 ms` is not a time from 10 ms to 1 h",
         ],
     ),
     (
-        "[workload]\npattern = \"randomonce\"\nengine = \"io_uring\"\nlayout = true\n",
+        "[workload]\npattern = \"randomonce\"\nengine = \"io-uring\"\nlayout = true\n",
         &[
-            "s.toml:2: workload.pattern: `randomonce` is not one of sequential, random, \
-                 random-once; did you mean `random-once`?",
-            "s.toml:3: workload.engine: `io_uring` is not built; there is only sync",
-            "s.toml:4: workload.layout: `true` is not one of file-per-thread, shared-file",
+            "s.toml:2: workload.pattern: `randomonce` is not one of sequential, backward, \
+                 strided, random, random-once, zipf, pareto, normal; did you mean `random-once`?",
+            "s.toml:3: workload.engine: `io-uring` is not one of sync, io_uring, libaio, \
+                 mmap, null; did you mean `io_uring`?",
+            "s.toml:4: workload.layout: `true` is not one of file-per-thread, shared-file, \
+                 shared-strided, tree, file-list, device",
         ],
     ),
     (
@@ -226,10 +234,10 @@ const FILES: &[(&str, &[&str])] = &[
         "[workload]\nfile_size = \"4 MiB\"\n[[stage]]\nop = \"write\"\n[[stage]]\n\
              op = \"read\"\nfsync = \"none\"\nfresh = true\n",
         &[
-            "s.toml:7: stage.fsync: `fsync` has no effect on reads -> leave it out, or set it \
-                 in a stage that writes",
-            "s.toml:8: stage.fresh: `fresh` has no effect on reads -> leave it out, or set it \
-                 in a stage that writes",
+            "s.toml:7: stage.fsync: `fsync` has no effect where nothing is written -> leave it \
+                 out, or set it in a stage that writes",
+            "s.toml:8: stage.fresh: `fresh` has no effect where no file of the campaign is \
+                 written, and only written -> leave it out, or set it in a stage that writes",
         ],
     ),
     (
@@ -366,8 +374,8 @@ const ARGUMENTS: &[(&str, &str)] = &[
     ),
     (
         "--set stage.read.fsync=end",
-        "--set stage.read.fsync=end: `fsync` has no effect on reads -> leave it out, or set it \
-             in a stage that writes",
+        "--set stage.read.fsync=end: `fsync` has no effect where nothing is written -> leave it \
+             out, or set it in a stage that writes",
     ),
     ("--direct yes", "--direct yes: `yes` is not true or false"),
 ];

@@ -9,13 +9,15 @@ use crate::{
     ids::PointId,
     lifecycle::Phase,
     stats::{
-        Bucket, ErrorCount, FirstEnd, Latency, NodeInterval, PointReport, ThreadEnd, ThreadReport,
-        Tick, Written,
+        Bucket, CpuTime, DamageCount, DamageKind, ErrorCount, FileTimes, FirstEnd, Latency,
+        NamesLeft, NodeInterval, Offered, OpCounts, PointReport, ThreadEnd, ThreadReport, Tick,
+        Written, WrittenPart,
     },
-    wire::{Beat, Content, Refusal, RefusalKind, Removal},
+    wire::{Beat, Refusal, RefusalKind, Removal},
     work::{
-        Amount, DatasetDir, EngineKind, Extent, Fsync, OpKind, Pattern, TargetSpec, ThreadPlan,
-        WorkerPlan,
+        Advice, Amount, Arrivals, Content, Data, DatasetDir, EngineKind, EngineSpec, Extent,
+        FileOptions, FilePart, Files, Fsync, Load, Names, OpKind, OpShare, Pattern, Placement,
+        SizeShare, TargetSpec, ThreadPlan, TreePart, WorkerPlan,
     },
 };
 
@@ -36,10 +38,30 @@ fn extents() -> Vec<Extent> {
 fn thread_plan(thread: u32) -> ThreadPlan {
     ThreadPlan {
         thread,
-        file: format!("f{thread}"),
-        extents: extents(),
+        ops: vec![OpShare { op: OpKind::Read, weight: 7 }, OpShare { op: OpKind::Stat, weight: 3 }],
+        files: match thread {
+            0 => Files::Named(vec![FilePart {
+                file: format!("f{thread}"),
+                extents: extents(),
+                stride_bytes: 47_008,
+            }]),
+            _ => Files::Tree(tree()),
+        },
         operations: 17,
         seed: u64::MAX,
+    }
+}
+
+fn tree() -> TreePart {
+    TreePart {
+        base: text("tree-0"),
+        shared_dirs: true,
+        dirs: 3,
+        files_per_dir: 1 << 20,
+        sizes: vec![SizeShare { bytes: 4_096, weight: 1 }],
+        sizes_seed: 9,
+        existing: Names { dirs: 3, files: 7, gone: 2 },
+        renamed: true,
     }
 }
 
@@ -48,13 +70,23 @@ fn worker_plan() -> WorkerPlan {
         point: POINT,
         dir: dir(),
         remove: vec![text("old"), text("")],
-        op: OpKind::Read,
-        engine: EngineKind::Sync,
-        pattern: Pattern::RandomOnce,
-        block_bytes: 1 << 20,
-        direct: true,
+        engine: engine(),
+        pattern: Pattern::Zipf { theta_milli: 1_200 },
+        blocks: vec![SizeShare { bytes: 1 << 20, weight: 3 }],
+        options: FileOptions { direct: true, advice: Some(Advice::DontNeed), ..Default::default() },
         fsync: Fsync::Each,
+        file_bytes: 1 << 40,
         create: false,
+        data: Data {
+            content: Content::Random { compress_milli: 2_000, dedupe_milli: 1_000 },
+            refresh: true,
+            verify: true,
+            generation: 3,
+            generation_known: false,
+            dataset: u64::MAX,
+        },
+        load: Load::Open(Arrivals { per_1000_s: 7, exponential: true, phase_ns: 8, seed: 9 }),
+        placement: placement(),
         amount: Amount::Time { duration_ns: 10, repeat: true },
         ramp_ns: 1,
         interval_ns: 2,
@@ -63,18 +95,37 @@ fn worker_plan() -> WorkerPlan {
     }
 }
 
+fn engine() -> EngineSpec {
+    EngineSpec {
+        kind: EngineKind::IoUring,
+        depth: 32,
+        sqpoll: true,
+        iopoll: false,
+        high_priority: false,
+    }
+}
+
+fn placement() -> Placement {
+    Placement { cores: Some(vec![0, 5]), numa_nodes: None, huge_pages: true }
+}
+
 fn commands() -> Vec<Command> {
     let map =
         ClockMap { offset_ns: i64::MIN, reference_ns: 7, drift_ppb: -3, uncertainty_ns: u64::MAX };
     let target = TargetSpec {
         dir: dir(),
         direct: true,
+        engines: vec![engine()],
         direct_blocks: vec![4096, 1 << 20],
         writes: true,
+        listed: vec![text("/mnt/x")],
+        devices: vec![text("/dev/sdz")],
+        destroys_data: true,
         bytes: 1,
         files: 2,
         threads: 3,
         buffer_bytes: 4,
+        placements: vec![placement()],
     };
     vec![
         Command::Claim { campaign: text("c"), holder: text("a@b, pid 1"), node: text("n") },
@@ -135,23 +186,38 @@ fn thread_report() -> ThreadReport {
     ThreadReport {
         thread: 4,
         end: ThreadEnd::Deadline,
-        bytes: 1,
-        ops: 2,
-        errors: 3,
-        ramp_bytes: 4,
-        ramp_ops: 5,
-        ramp_errors: 6,
+        counts: vec![OpCounts {
+            op: OpKind::Write,
+            bytes: 1,
+            ops: 2,
+            errors: 3,
+            ramp_bytes: 4,
+            ramp_ops: 5,
+            ramp_errors: 6,
+        }],
+        cpu: CpuTime { user_ns: 5, system_ns: 6 },
         short_transfers: 7,
         first_issue_ns: Some(-8),
         begin_ns: Some(-8),
         ended_ns: None,
+        busy_begin_ns: Some(-8),
         busy_end_ns: Some(9),
         fsync_ns: None,
         open_ns: 10,
-        bytes_touched: 11,
+        files: FileTimes { count: 1, sum_ns: 2, max_ns: 2 },
+        bytes_touched: Some(11),
         passes_milli: 1_500,
+        unfinished: 3,
         unfinished_ns: Some(12),
-        written: Written::Ranges(extents()),
+        written: vec![WrittenPart { file: 0, written: Written::Ranges(extents()) }],
+        names: Some(NamesLeft { names: tree().existing, renamed: None }),
+        damages: vec![DamageCount {
+            kind: DamageKind::Misdirected,
+            units: 4,
+            file: text("f"),
+            offset: 4_096,
+            found: text("offset 8192 of f"),
+        }],
     }
 }
 
@@ -176,6 +242,8 @@ fn report() -> PointReport {
         cpu_share: Some(0.25),
         stamp_residual_ns: -1,
         first_end: Some(FirstEnd { at_ns: 5, bytes: 1 << 70, ops: 6 }),
+        offered: Some(Offered { arrived: 3, not_issued: 2, backlog_max: 1 }),
+        remarks: vec![text("buffers are not registered")],
         sums: Some(text("thread 4: 1 and 2 bytes")),
     }
 }
@@ -183,9 +251,11 @@ fn report() -> PointReport {
 fn deliveries() -> Vec<Delivery> {
     let interval = NodeInterval {
         k: 2,
+        op: Some(OpKind::Read),
         bytes: 1,
         ops: 1,
         errors: 0,
+        response: Latency::default(),
         latency: Latency {
             count: 1,
             sum_ns: 5,
@@ -198,7 +268,8 @@ fn deliveries() -> Vec<Delivery> {
         latency_intervals: 1,
     };
     let ticks = vec![Tick { bytes: u64::MAX, ops: 1, busy_ns: 2 }; 3];
-    [Content::Interval(interval), Content::Ticks { first: 100, ticks }, Content::Report(report())]
+    let ticks = crate::wire::Content::Ticks { op: OpKind::Write, first: 100, ticks };
+    [crate::wire::Content::Interval(interval), ticks, crate::wire::Content::Report(report())]
         .into_iter()
         .zip(0..)
         .map(|(content, number)| Delivery { point: POINT, number, content })
@@ -265,10 +336,10 @@ fn a_cut_body_is_never_taken_for_the_whole() {
 #[test]
 fn bytes_are_pinned() {
     let header = Header { kind: 2, length: 0x0001_0203 }.encode();
-    assert_eq!(header, *b"IOFL\x01\x00\x02\x00\x03\x02\x01\x00");
+    assert_eq!(header, *b"IOFL\x02\x00\x02\x00\x03\x02\x01\x00");
     let frame = Datagram::Alive { sequence: 0x0102_0304_0506_0708 }.encode().unwrap();
     let (header, body) = frame.split_at(HEADER_BYTES);
-    assert_eq!(header, [b"IOFL\x01\x00\x04\x00".as_slice(), &length(body)].concat());
+    assert_eq!(header, [b"IOFL\x02\x00\x04\x00".as_slice(), &length(body)].concat());
     assert_eq!(body[..9], [2, 8, 7, 6, 5, 4, 3, 2, 1]);
     let kinds = [Command::KIND, Notice::KIND, Delivery::KIND, Datagram::KIND];
     assert_eq!(kinds, [1, 2, 3, 4]);
@@ -290,8 +361,9 @@ fn headers_of_strangers_are_refused_by_name() {
     for at in 0..4 {
         assert_eq!(with(at, b'x'), Err(CodecError::Magic));
     }
-    assert_eq!(with(4, 2), Err(CodecError::Version(2)));
-    assert_eq!(with(5, 1), Err(CodecError::Version(0x0101)));
+    assert_eq!(with(4, 1), Err(CodecError::Version(1)));
+    assert_eq!(with(4, 3), Err(CodecError::Version(3)));
+    assert_eq!(with(5, 1), Err(CodecError::Version(0x0102)));
     assert_eq!(with(8, 1), Err(CodecError::Length(FRAME_BYTES_MAX + 1)));
 }
 

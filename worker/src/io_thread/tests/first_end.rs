@@ -7,19 +7,12 @@ use crate::recorder::Units;
 
 /// A thread's account after its script of blocks of ten bytes, begun at `begin_ms`.
 fn account(control: &Control, ramp_ms: u64, begin_ms: u64, script: Script) -> Taken<Account> {
-    let operations = script.steps.len() as u64;
-    let blocks = Arc::new(Blocks::new(&[Extent { offset: 0, length: operations * 10 }], 10));
-    let order = Order { blocks: Arc::clone(&blocks), pattern: Pattern::Sequential, seed: 0 };
+    let blocks = script.steps.len() as u64;
     let time = Arc::new(AtomicU64::new(T0 + begin_ms * MS));
     let mut engine = Scripted::new(10, &time, script.steps).flushes(script.flush.0, script.flush.1);
-    let recorder = Recorder::new(10 * MS, ramp_ms * MS, rings().0);
-    let (seat, watch) = seat(Account::new(recorder, &order, OpKind::Write));
-    let timeline = Timeline::new(StampClock::gettime(), T0);
+    let job = Job { blocks, deadline_ns: None, flush_at_end: script.flush.0 > 0 };
     let clock = ScriptClock { time: &time, tick: 0 };
-    let job = Job { operations, deadline_ns: None, flush_at_end: script.flush.0 > 0 };
-    let mut cursor = Sequential::new(blocks);
-    drop(drive(seat, &mut engine, &mut cursor, clock, &job, &timeline, control).unwrap());
-    watch.take(Whereabouts::Ended).unwrap()
+    Thread::writer(blocks, 10, ramp_ms, 1).in_steps(&mut engine, job, clock, control)
 }
 
 /// Operations of so many ms each, one after the other, without fsync.
@@ -33,7 +26,7 @@ fn crew() -> Control {
 
 /// Payload at the first end, in tenths of an operation, each of which is a byte.
 fn tenths(control: &Control, account: &Account) -> f64 {
-    let Units { bytes, ops } = account.recorder.up_to(control.first_ended().unwrap());
+    let Units { bytes, ops } = account.up_to(control.first_ended().unwrap());
     let (bytes, ops) = (bytes as f64 / BYTE_UNITS as f64, ops as f64 / OP_UNITS as f64);
     assert!((ops * 10.0 - bytes).abs() < 1e-4, "{bytes} bytes, {ops} operations");
     (bytes * 1_000.0).round() / 1_000.0

@@ -1,5 +1,7 @@
 //! Points that do not go the ordinary way.
 
+use iofleet_shared::work::{Extent, FilePart, Files};
+
 use super::*;
 
 #[test]
@@ -123,18 +125,20 @@ fn reads_and_stuck_threads_are_not_flushed() {
 fn long_series_go_in_chunks() {
     let mut fixture = Fixture::at(Phase::Running);
     let ticks = vec![Tick::default(); TICKS_PER_FRAME + 1];
+    let ticks = vec![(OpKind::Read, vec![Tick::default()]), (OpKind::Write, ticks)];
     let report = report(ThreadEnd::Stuck);
     fixture.handle(Event::Ended { ticket: Ticket(1), ticks, report });
     let deliveries = fixture.deliveries();
     let chunks: Vec<_> = deliveries
         .iter()
         .filter_map(|delivery| match &delivery.content {
-            Content::Ticks { first, ticks } => Some((*first, ticks.len())),
+            Content::Ticks { op, first, ticks } => Some((*op, *first, ticks.len())),
             Content::Interval(_) | Content::Report(_) => None,
         })
         .collect();
-    assert_eq!(chunks, [(0, TICKS_PER_FRAME), (TICKS_PER_FRAME as u64, 1)]);
-    assert_eq!(deliveries.len(), 3);
+    let last = (OpKind::Write, TICKS_PER_FRAME as u64, 1);
+    assert_eq!(chunks, [(OpKind::Read, 0, 1), (OpKind::Write, 0, TICKS_PER_FRAME), last]);
+    assert_eq!(deliveries.len(), 4);
 }
 
 #[test]
@@ -152,19 +156,24 @@ fn written_ranges_beyond_a_frame_are_not_listed() {
     let Content::Report(report) = last.content else {
         panic!("the report is last");
     };
-    let kinds: Vec<_> = report.threads.iter().map(|thread| &thread.written).collect();
+    let kinds: Vec<_> = report
+        .threads
+        .iter()
+        .flat_map(|thread| &thread.written)
+        .map(|part| &part.written)
+        .collect();
     assert_eq!(kinds, [&Written::All, &Written::Scattered, &Written::Scattered]);
 }
 
 #[test]
 fn a_coordinator_that_takes_nothing_ends_its_point() {
     let mut fixture = Fixture::at(Phase::Running);
-    let interval = || Event::Interval { ticket: Ticket(1), interval: NodeInterval::default() };
+    let more = || Event::Interval { ticket: Ticket(1), interval: interval() };
     for _ in 0..DELIVERIES_KEPT_MAX {
-        assert_eq!(fixture.handle(interval()), []);
+        assert_eq!(fixture.handle(more()), []);
     }
-    assert_eq!(words(&fixture.handle(interval())), "StopCrew");
-    assert_eq!(fixture.handle(interval()), []);
+    assert_eq!(words(&fixture.handle(more())), "StopCrew");
+    assert_eq!(fixture.handle(more()), []);
 }
 
 #[test]
@@ -180,6 +189,14 @@ fn a_refusal_names_both_points() {
     assert_eq!(refusal.text, expected);
 }
 
+/// The file of a plan's first thread.
+fn part(plan: &mut WorkerPlan) -> &mut FilePart {
+    let Files::Named(parts) = &mut plan.threads[0].files else {
+        panic!("a file by name");
+    };
+    &mut parts[0]
+}
+
 /// Makes a plan senseless.
 type Spoil = fn(&mut WorkerPlan);
 
@@ -187,20 +204,20 @@ type Spoil = fn(&mut WorkerPlan);
 fn plans_without_sense_are_refused() {
     let flaws: [(&str, Spoil); 11] = [
         ("0 threads", |plan| plan.threads.clear()),
-        ("a block of 0 B", |plan| plan.block_bytes = 0),
+        ("a block of 0 B", |plan| plan.blocks[0].bytes = 0),
         ("an interval of 0 ns", |plan| plan.interval_ns = 0),
         ("a duration of 0", |plan| {
             plan.amount = Amount::Time { duration_ns: 0, repeat: true };
         }),
         ("and a duration of 0 ns", |plan| plan.ramp_ns = u64::MAX),
         ("a whole number of intervals", |plan| plan.ramp_ns = S + 1),
-        ("0 extents", |plan| plan.threads[0].extents.clear()),
-        ("overflows", |plan| plan.threads[0].extents[0].offset = u64::MAX),
+        ("0 extents", |plan| part(plan).extents.clear()),
+        ("overflows", |plan| part(plan).extents[0].offset = u64::MAX),
         ("overlaps", |plan| {
-            let extent = plan.threads[0].extents[0];
-            plan.threads[0].extents.push(extent);
+            let extent = part(plan).extents[0];
+            part(plan).extents.push(extent);
         }),
-        ("no whole block", |plan| plan.threads[0].extents[0].length = 4095),
+        ("no whole block", |plan| part(plan).extents[0].length = 4095),
         ("3 operations for 2 blocks", |plan| plan.threads[0].operations = 3),
     ];
     for (flaw, spoil) in flaws {
