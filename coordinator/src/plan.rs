@@ -137,7 +137,7 @@ pub enum PlanError {
     /// A rate of which a node would have nothing.
     #[error(
         "stage `{stage}`: its rate is less than an operation in 1000 s on each of {nodes} nodes, or \
-         more than can be counted"
+         more than 10,000,000,000 operations per second on one"
     )]
     Rate {
         /// Name of the stage.

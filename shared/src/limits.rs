@@ -10,6 +10,8 @@ pub const THREADS_MAX: u32 = 65_536;
 pub const NODES_MAX: u32 = 4_096;
 /// Greatest block, in bytes: one operation fits into one call of the kernel.
 pub const BLOCK_BYTES_MAX: u64 = 1 << 30;
+/// Operations that arrive at one worker in 1000 s: ten thousand millions in a second.
+pub const ARRIVALS_PER_1000_S_MAX: u64 = 10_000_000_000_000;
 /// Operations in flight of one I/O thread.
 pub const DEPTH_MAX: u32 = 4_096;
 /// Files of one I/O thread.

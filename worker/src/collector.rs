@@ -289,7 +289,11 @@ impl Collector {
         let by_size = self.plan.amount == Amount::Share;
         let all = arrivals.count_between(0, end);
         Some(Offered {
-            arrived: arrivals.count_between(self.plan.ramp_ns.min(end), end),
+            // By size no more arrive than there is to do.
+            arrived: match by_size {
+                true => issued,
+                false => arrivals.count_between(self.plan.ramp_ns.min(end), end),
+            },
             not_issued: if by_size { 0 } else { all.saturating_sub(issued) },
             backlog_max: self
                 .accounts()

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use iofleet_shared::stats::ThreadEnd;
+use iofleet_shared::{stats::ThreadEnd, work::EngineKind};
 
 use super::{Point, to_f64};
 use crate::{
@@ -35,6 +35,7 @@ macro_rules! codes {
 codes! {
     SUMS = "sums",
     DAMAGED = "damaged",
+    NO_IO = "no-io",
     PARTIAL = "partial",
     INTERRUPTED = "interrupted",
     STUCK = "stuck",
@@ -68,13 +69,22 @@ pub(super) fn of(
         marks.add(SUMS, None, None, format!("the accounts do not agree: {flaw}"));
     }
     marks.damage(record);
+    let moves_nothing = point.plan.spec.params.engine.kind == EngineKind::Null;
+    if moves_nothing {
+        let text = "the engine `null` does no I/O: the figures are the generator's own speed";
+        marks.add(NO_IO, None, None, text.to_owned());
+    }
     marks.census(point, record);
     marks.window(point, record);
     marks.busy(point, record);
     marks.load(record, point.outcome.interrupted);
-    marks.durability(record, durability);
+    if !moves_nothing {
+        marks.durability(record, durability);
+    }
     marks.time(point, record);
-    marks.reads(point, record);
+    if !moves_nothing {
+        marks.reads(point, record);
+    }
     marks.intervals(point);
     marks.0
 }

@@ -2,6 +2,7 @@
 
 use iofleet_shared::{
     ids::NodeIndex,
+    limits::ARRIVALS_PER_1000_S_MAX,
     work::{Arrivals, Load, SizeShare},
 };
 
@@ -41,7 +42,7 @@ impl PointPlan {
             RatePer::Node => Some(each),
             RatePer::Thread => each.checked_mul(u64::from(self.threads_on(NodeIndex(place)))),
         };
-        let own = rate_of(place).filter(|rate| *rate > 0)?;
+        let own = rate_of(place).filter(|rate| (1..=ARRIVALS_PER_1000_S_MAX).contains(rate))?;
         let rates: Option<Vec<u64>> = (0..nodes).map(rate_of).collect();
         let rates = rates?;
         let all: u128 = rates.iter().copied().map(u128::from).sum();

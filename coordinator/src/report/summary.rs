@@ -174,6 +174,9 @@ fn conditions(best: &Best<'_>) -> String {
             (false, None) => "buffered".to_owned(),
         });
     }
+    if params.engine != "sync" {
+        parts.push(params.engine.clone());
+    }
     if params.depth > 1 {
         parts.push(format!("{} in flight per thread", params.depth));
     }
@@ -181,9 +184,26 @@ fn conditions(best: &Best<'_>) -> String {
         parts.push(format!("{} offered", units::format_ops(rate.per_s)));
     }
     parts.push(params.layout.replace('-', " "));
+    if best
+        .point
+        .verification
+        .as_ref()
+        .is_some_and(|found| found.checked && found.damages.is_empty())
+    {
+        parts.push("verified without damage".to_owned());
+    }
     // These are told already.
-    let told =
-        ["threads", "threads_per_node", "block", "direct", "fsync", "layout", "depth", "rate"];
+    let told = [
+        "threads",
+        "threads_per_node",
+        "block",
+        "direct",
+        "fsync",
+        "layout",
+        "depth",
+        "rate",
+        "engine",
+    ];
     let others = params.swept.iter().filter(|swept| !told.contains(&swept.key.as_str()));
     parts.extend(others.map(|swept| format!("{} = {}", swept.key, swept.value)));
     parts.join(", ")

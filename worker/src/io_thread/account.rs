@@ -152,7 +152,7 @@ impl Account {
     }
 
     /// An operation moved its block in one go.
-    #[inline]
+    #[inline(always)]
     pub fn succeeded(&mut self, times: Issued, request: &Request, bytes: u64) {
         self.issued += 1;
         let lane = &mut self.lanes[request.lane as usize];

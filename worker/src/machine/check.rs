@@ -3,8 +3,8 @@
 
 use iofleet_shared::{
     limits::{
-        BLOCK_BYTES_MAX, DEPTH_MAX, EXTENTS_PER_THREAD_MAX, FILES_PER_THREAD_MAX, INTERVAL_NS_MIN,
-        THREADS_MAX,
+        ARRIVALS_PER_1000_S_MAX, BLOCK_BYTES_MAX, DEPTH_MAX, EXTENTS_PER_THREAD_MAX,
+        FILES_PER_THREAD_MAX, INTERVAL_NS_MIN, THREADS_MAX,
     },
     work::{
         Amount, EngineKind, FilePart, Files, Load, OpKind, OpShare, Pattern, ThreadPlan, TreePart,
@@ -14,8 +14,6 @@ use iofleet_shared::{
 
 /// Longest time that a plan may name, in ns: about 146 years.
 const TIME_NS_MAX: u64 = 1 << 62;
-/// Most arrivals in 1000 s.
-const ARRIVALS_MAX: u64 = 10_000_000_000_000;
 
 /// Says what is wrong with a plan.
 ///
@@ -91,9 +89,10 @@ fn check_pattern(pattern: &Pattern) -> Result<(), String> {
 
 fn check_load(plan: &WorkerPlan) -> Result<(), String> {
     match plan.load {
-        Load::Open(arrivals) if arrivals.per_1000_s > ARRIVALS_MAX => {
-            Err(format!("{} arrivals in 1000 s, above {ARRIVALS_MAX}", arrivals.per_1000_s))
-        }
+        Load::Open(arrivals) if arrivals.per_1000_s > ARRIVALS_PER_1000_S_MAX => Err(format!(
+            "{} arrivals in 1000 s, above {ARRIVALS_PER_1000_S_MAX}",
+            arrivals.per_1000_s
+        )),
         Load::Closed { burst: 0, .. } => Err("a burst of 0 operations".to_owned()),
         Load::Open(_) | Load::Closed { .. } => Ok(()),
     }

@@ -130,7 +130,7 @@ impl Blocks {
     }
 
     /// The block of a number below [`Blocks::count`].
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn place(&self, number: u64) -> Place {
         match self.parts.as_slice() {
@@ -159,7 +159,7 @@ impl Blocks {
     }
 
     /// `end`: number after the part's last block.
-    #[inline]
+    #[inline(always)]
     fn place_in(&self, part: &Part, end: u64, number: u64) -> Place {
         let offset = part.offset + (number - part.first) * part.stride;
         let bytes = if number + 1 == end { part.last_bytes } else { self.block_bytes };

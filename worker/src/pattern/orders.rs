@@ -22,14 +22,14 @@ impl Sequential {
 }
 
 impl Cursor for Sequential {
-    #[inline]
+    #[inline(always)]
     fn draw(&mut self) -> u64 {
         let number = self.next;
         self.next = if number + 1 == self.blocks.count() { 0 } else { number + 1 };
         number
     }
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Place {
         let number = self.draw();
         self.blocks.place_near(number, &mut self.hint)
@@ -54,14 +54,14 @@ impl Backward {
 }
 
 impl Cursor for Backward {
-    #[inline]
+    #[inline(always)]
     fn draw(&mut self) -> u64 {
         let number = self.left - 1;
         self.left = if number == 0 { self.blocks.count() } else { number };
         number
     }
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Place {
         let number = self.draw();
         self.blocks.place_near(number, &mut self.hint)
@@ -90,7 +90,7 @@ impl Strided {
 }
 
 impl Cursor for Strided {
-    #[inline]
+    #[inline(always)]
     fn draw(&mut self) -> u64 {
         let number = self.next;
         self.next += self.step;
@@ -101,7 +101,7 @@ impl Cursor for Strided {
         number
     }
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Place {
         let number = self.draw();
         self.blocks.place_near(number, &mut self.hint)
@@ -124,12 +124,12 @@ impl Random {
 }
 
 impl Cursor for Random {
-    #[inline]
+    #[inline(always)]
     fn draw(&mut self) -> u64 {
         self.random.below(self.blocks.count())
     }
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Place {
         let number = self.draw();
         self.blocks.place(number)
@@ -157,7 +157,7 @@ impl RandomOnce {
 }
 
 impl Cursor for RandomOnce {
-    #[inline]
+    #[inline(always)]
     fn draw(&mut self) -> u64 {
         if self.done == self.blocks.count() {
             self.pass += 1;
@@ -173,7 +173,7 @@ impl Cursor for RandomOnce {
         number
     }
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Place {
         let number = self.draw();
         self.blocks.place(number)

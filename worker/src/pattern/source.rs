@@ -51,7 +51,7 @@ impl<C: Cursor> Single<C> {
 }
 
 impl<C: Cursor> Source for Single<C> {
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Request> {
         Some(request(self.op, self.lane, self.cursor.next(), 1))
     }
@@ -254,7 +254,7 @@ impl Source for Drawn {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn request(op: OpKind, lane: u32, place: Place, blocks: u32) -> Request {
     let Place { number, offset, file, bytes } = place;
     Request { op, lane, file, bytes, number, offset, blocks }

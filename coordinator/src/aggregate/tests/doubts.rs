@@ -2,7 +2,7 @@
 
 use iofleet_shared::{
     stats::{BYTE_UNITS, DamageCount, DamageKind, ErrorCount},
-    work::OpKind,
+    work::{EngineKind, OpKind},
 };
 
 use super::*;
@@ -103,6 +103,13 @@ fn cases_of_the_census() -> Vec<Case> {
             Some(3.0),
             Some(0.0),
             |p, _| p.spec.params.verify = Verify::All,
+        ),
+        (
+            "no-io",
+            |p, _| p.spec.params.engine.kind = EngineKind::Null,
+            None,
+            None,
+            |p, _| p.spec.params.engine.kind = EngineKind::Mmap,
         ),
         (
             "partial",
