@@ -14,7 +14,8 @@ use iofleet_shared::{
     ids::PointId,
     limits::INTERVAL_NS_MIN,
     stats::{NodeInterval, PointReport, Tick},
-    work::{Load, OpKind, WorkerPlan},
+    wire::{Refusal, RefusalKind},
+    work::{Files, Load, OpKind, WorkerPlan},
 };
 use rustix::thread::set_current_timer_slack;
 use tokio::sync::mpsc;
@@ -23,6 +24,7 @@ use crate::{
     arrivals::ArrivalQueue,
     collector::{Collector, Member},
     engine::EngineError,
+    files::own_table,
     host::placement::bind_thread,
     io_thread::{
         self, Account, Bench, Control, Glance, Seat, Watch, Whereabouts, await_start, seat,
@@ -122,6 +124,9 @@ pub enum CrewError {
         /// What the system said.
         source: io::Error,
     },
+    /// Its files don't open as the plan says.
+    #[error("{}", .0.text)]
+    Refused(Refusal),
     /// Its files can't be used.
     #[error("I/O thread {thread}: {text}")]
     Files {
@@ -143,6 +148,17 @@ pub enum CrewError {
     Vanished,
 }
 
+impl CrewError {
+    /// What the coordinator is told.
+    #[must_use]
+    pub fn into_refusal(self) -> Refusal {
+        if let Self::Refused(refusal) = self {
+            return refusal;
+        }
+        Refusal { kind: RefusalKind::Limit, point: None, text: self.to_string() }
+    }
+}
+
 /// The threads of one point.
 ///
 /// Parked by [`Crew::arm`], they begin to wait for T0 by [`Crew::set_start`], and do I/O if
@@ -157,55 +173,56 @@ pub struct Crew {
 }
 
 impl Crew {
-    /// Starts the threads of `plan`, one for each of `files`, and returns when all are parked, their
-    /// buffers filled and their memory touched. The stamp clock is calibrated anew.
+    /// Starts the threads of `plan` and returns when all are parked, their files opened by `open`,
+    /// their buffers filled and their memory touched. The stamp clock is calibrated anew.
     ///
     /// Blocks for as long as that takes. `events` should have room for some intervals; when it is
     /// full, intervals are held back here.
     ///
     /// # Errors
-    /// When the plan contradicts itself, or the system refuses threads or memory. All that was
+    /// When the plan contradicts itself, files don't open, or the system refuses threads or memory.
+    /// All that was
     /// started has ended again then.
     pub fn arm(
-        plan: &WorkerPlan,
-        files: Vec<OpenedFiles>,
+        plan: Arc<WorkerPlan>,
+        open: OpenFiles,
         mut clock: StampClock,
         memory_alignment: usize,
         events: mpsc::Sender<CrewEvent>,
     ) -> Result<Self, CrewError> {
-        check(plan)?;
-        if files.len() != plan.threads.len() {
-            let what = "it has not as many files as threads";
-            return Err(CrewError::Plan { point: plan.point, what });
-        }
+        check(&plan)?;
         clock.refine();
-        let recruits = files
-            .into_iter()
-            .map(|files| {
-                let open_ns = files.open_ns;
-                let outfit = move |station: &Station<'_>| station.outfit(files);
-                Recruit { open_ns, outfit: Box::new(outfit) }
-            })
-            .collect();
-        let camp = Camp { plan: Arc::new(plan.clone()), clock, memory_alignment };
-        Self::muster(camp, recruits, events)
+        let outfit = |at| {
+            let open = Arc::clone(&open);
+            let outfit = move |station: &Station<'_>| {
+                let opened = open(at).map_err(CrewError::Refused)?;
+                station.outfit(opened)
+            };
+            Box::new(outfit) as MakeOutfit
+        };
+        let outfits = (0..plan.threads.len()).map(outfit).collect();
+        let camp = Camp { plan, clock, memory_alignment };
+        let crew = Self::muster(camp, outfits, events);
+        // Not before: it may own descriptors, and must not end in the table of another thread.
+        drop(open);
+        crew
     }
 
     fn muster(
         camp: Camp,
-        recruits: Vec<Recruit>,
+        outfits: Vec<MakeOutfit>,
         events: mpsc::Sender<CrewEvent>,
     ) -> Result<Self, CrewError> {
         let cores = thread::available_parallelism().map_or(1, |cores| count(cores.get()));
-        let control = Arc::new(Control::new(count(recruits.len()), cores));
+        let control = Arc::new(Control::new(count(outfits.len()), cores));
         let arrivals = match camp.plan.load {
             Load::Open(arrivals) => Some(Arc::new(ArrivalQueue::new(&arrivals))),
             Load::Closed { .. } => None,
         };
         let clock = camp.clock;
-        let handles = Vec::with_capacity(recruits.len());
+        let handles = Vec::with_capacity(outfits.len());
         let mut mustering = Mustering { camp, arrivals, control, handles };
-        match mustering.gather(recruits, events) {
+        match mustering.gather(outfits, events) {
             Ok(glances) => {
                 let Mustering { control, handles, .. } = mustering;
                 // Threads that are stuck are never joined, and so none is.
@@ -276,13 +293,11 @@ impl Drop for Crew {
     }
 }
 
+/// Opens the files of the thread at a place of the plan; called on that thread.
+pub type OpenFiles = Arc<dyn Fn(usize) -> Result<OpenedFiles, Refusal> + Send + Sync>;
+
 /// What makes a thread's outfit, on that thread, so that its memory is near it.
 type MakeOutfit = Box<dyn FnOnce(&Station<'_>) -> Result<Outfit, CrewError> + Send>;
-
-struct Recruit {
-    open_ns: u64,
-    outfit: MakeOutfit,
-}
 
 /// What all threads of a crew are armed from.
 #[derive(Debug, Clone)]
@@ -297,6 +312,7 @@ struct Parked {
     at: usize,
     watch: Watch<Account>,
     inlets: Vec<Inlet>,
+    open_ns: u64,
     remarks: Vec<String>,
 }
 
@@ -311,14 +327,13 @@ struct Mustering {
 impl Mustering {
     fn gather(
         &mut self,
-        recruits: Vec<Recruit>,
+        outfits: Vec<MakeOutfit>,
         events: mpsc::Sender<CrewEvent>,
     ) -> Result<Vec<Glance>, CrewError> {
-        let of = recruits.len();
-        let (parked, open_ns) = (sync_channel(of), recruits.iter().map(|r| r.open_ns).collect());
-        let (tell, hear) = parked;
-        let spawned = recruits.into_iter().enumerate().try_for_each(|(at, recruit)| {
-            self.recruit(at, recruit, tell.clone()).map_err(|source| CrewError::Thread {
+        let of = outfits.len();
+        let (tell, hear) = sync_channel(of);
+        let spawned = outfits.into_iter().enumerate().try_for_each(|(at, outfit)| {
+            self.recruit(at, outfit, tell.clone()).map_err(|source| CrewError::Thread {
                 thread: at + 1,
                 of,
                 source,
@@ -326,7 +341,7 @@ impl Mustering {
         });
         drop(tell);
         spawned?;
-        let members = hear_all(&hear, open_ns)?;
+        let members = hear_all(&hear, of)?;
         let glances = members.iter().map(|member| member.watch.glance()).collect();
         let collector = Collector::new(
             Arc::clone(&self.camp.plan),
@@ -348,7 +363,7 @@ impl Mustering {
     fn recruit(
         &mut self,
         at: usize,
-        recruit: Recruit,
+        outfit: MakeOutfit,
         tell: SyncSender<Result<Parked, CrewError>>,
     ) -> io::Result<()> {
         let (camp, arrivals) = (self.camp.clone(), self.arrivals.clone());
@@ -357,7 +372,7 @@ impl Mustering {
             .name(format!("io-{}", self.camp.plan.threads[at].thread))
             .stack_size(STACK)
             .spawn(move || {
-                serve(&camp, at, recruit.outfit, &control, arrivals.as_ref(), tell);
+                serve(&camp, at, outfit, &control, arrivals.as_ref(), tell);
             })?;
         self.handles.push(handle);
         Ok(())
@@ -375,20 +390,16 @@ impl Mustering {
 
 fn hear_all(
     hear: &Receiver<Result<Parked, CrewError>>,
-    open_ns: Vec<u64>,
+    of: usize,
 ) -> Result<Vec<Member>, CrewError> {
-    let mut parked = Vec::with_capacity(open_ns.len());
-    for _ in 0..open_ns.len() {
+    let mut parked = Vec::with_capacity(of);
+    for _ in 0..of {
         parked.push(hear.recv().map_err(|_| CrewError::Vanished)??);
     }
     parked.sort_unstable_by_key(|parked| parked.at);
-    let member = |(Parked { watch, inlets, remarks, .. }, open_ns)| Member {
-        watch,
-        inlets,
-        open_ns,
-        remarks,
-    };
-    Ok(parked.into_iter().zip(open_ns).map(member).collect())
+    let member =
+        |Parked { watch, inlets, open_ns, remarks, .. }| Member { watch, inlets, open_ns, remarks };
+    Ok(parked.into_iter().map(member).collect())
 }
 
 /// The life of an I/O thread.
@@ -414,18 +425,23 @@ fn serve(
     let (clock, memory_alignment) = (*clock, *memory_alignment);
     let thread = plan.threads[at].thread;
     let station = Station { plan, at, memory_alignment, clock, control, arrivals };
+    // A device is opened once, by whoever arms, for all threads.
+    let shares = matches!(plan.threads[at].files, Files::Devices(_));
+    let table = if shares { Ok(()) } else { own_table() };
     let placed = bind_thread(&plan.placement, at)
         .map_err(|source| CrewError::Place { thread, source })
         .and_then(|()| outfit(&station));
-    let Outfit { engine, source, fittings, account, inlets, job, remarks } = match placed {
-        Ok(outfit) => outfit,
-        Err(error) => {
-            let _ = tell.send(Err(error));
-            return;
-        }
-    };
+    let Outfit { engine, source, fittings, account, inlets, job, open_ns, mut remarks } =
+        match placed {
+            Ok(outfit) => outfit,
+            Err(error) => {
+                let _ = tell.send(Err(error));
+                return;
+            }
+        };
+    remarks.extend(table.err().map(|error| error.to_string()));
     let (seat, watch) = seat(account);
-    if tell.send(Ok(Parked { at, watch, inlets, remarks })).is_err() {
+    if tell.send(Ok(Parked { at, watch, inlets, open_ns, remarks })).is_err() {
         return;
     }
     drop(tell);

@@ -17,11 +17,13 @@ use rustix::{
 
 pub use cache::Cache;
 pub use paths::Paths;
+pub use table::{NoTable, own_table};
 
 use crate::engine::{Call, Failure};
 
 mod cache;
 mod paths;
+mod table;
 
 /// What is opened how.
 #[derive(Debug, Clone, Copy)]

@@ -28,6 +28,7 @@ pub(crate) use files::option_flags;
 pub use roots::check_roots;
 
 pub(crate) use dataset::{is_plain, seen};
+pub use files::Opener;
 
 use dataset::Dataset;
 use error::refused;
@@ -56,7 +57,7 @@ pub struct OpenedFiles {
 /// See [`OpenedFiles`].
 #[derive(Debug)]
 pub enum Hold {
-    /// Open with the plan's flags; threads of a shared file share it.
+    /// Open with the plan's flags.
     Files(Vec<Arc<File>>),
     /// The dataset's directory, in which the thread has its tree.
     Tree(OwnedFd),
@@ -101,14 +102,14 @@ impl Targets {
         self.inspect_target(spec).map_err(refused)
     }
 
-    /// Opens, or creates, the file of each thread of a plan, in the plan's order.
+    /// Makes ready for the threads of a plan to open their files.
     ///
     /// # Errors
-    /// The first file that does not open as the plan says, in words.
-    pub fn open(&self, plan: &WorkerPlan) -> Result<Vec<OpenedFiles>, Refusal> {
+    /// What stands in the way of all of them, in words.
+    pub fn opener(self: &Arc<Self>, plan: &Arc<WorkerPlan>) -> Result<Opener, Refusal> {
         let dataset = self.dataset(&plan.dir).map_err(refused)?;
         let descriptors = limits::descriptors_of_thread(plan, &self.host);
-        files::open(self, &dataset, plan, descriptors).map_err(refused)
+        Opener::ready(self, dataset, plan, descriptors).map_err(refused)
     }
 
     /// Alignment of buffers in memory that the dataset's file system wants, as far as an inspection

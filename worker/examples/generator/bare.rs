@@ -12,6 +12,7 @@ use std::{
 
 use iofleet_shared::{clock::monotonic_ns, work::Extent};
 use iofleet_worker::{
+    files::own_table,
     pattern::{Blocks, Cursor, Random, Sequential},
     payload::Buffer,
     stamp::{Clock, Tsc},
@@ -91,6 +92,15 @@ pub(crate) fn random_reads(path: &Path, block: usize, bytes: u64, ops: u64, cloc
             black_box(sum);
             Ok(())
         }))
+    })
+}
+
+/// The same, each thread with a table of descriptors of its own.
+pub(crate) fn in_own_table(body: &Body) -> Body {
+    let body = Arc::clone(body);
+    Arc::new(move |thread| {
+        own_table().map_err(io::Error::other)?;
+        body(thread)
     })
 }
 

@@ -134,7 +134,6 @@ fn task(ops: Vec<OpShare>, pattern: Pattern, block: u64, threads: u32, operation
         block,
         bytes: if block < MIB { SMALL_FILE } else { LARGE_FILE },
         direct: false,
-        shared: false,
         refresh: true,
         verify: false,
         generation: 1,
@@ -192,8 +191,7 @@ fn sync_reads(path: &Path, name: &'static str, threads: u32, ops: u64, rate: f64
     let bare = |clocked| bare::random_reads(path, 4_096, SMALL_FILE, ops, clocked);
     let longer = if threads > 2 { 1 } else { 5 };
     let psync = ["--ioengine=psync", "--rw=randread", "--norandommap", "--bs=4k"];
-    let one_file = Task { shared: true, ..task.clone() };
-    let one_file = Contestant { name: "iofleet, one open file", ..crew(one_file, path) };
+    let own_table = bare::in_own_table(&bare(false));
     Case {
         name,
         parts: &[""],
@@ -201,8 +199,8 @@ fn sync_reads(path: &Path, name: &'static str, threads: u32, ops: u64, rate: f64
         contestants: vec![
             bare_loop("bare", threads, ops, bare(false)),
             crew(task.clone(), path),
-            one_file,
             bare_loop("bare, 2 clock readings", threads, ops, bare(true)),
+            bare_loop("bare, own descriptors", threads, ops, own_table),
             fio("fio psync", path, &task, longer, &psync),
         ],
     }

@@ -6,6 +6,7 @@ use iofleet_shared::{
     clock::monotonic_ns,
     ids::PointId,
     stats::PointReport,
+    wire::{Refusal, RefusalKind},
     work::{
         Amount, Content, Data, DatasetDir, EngineKind, EngineSpec, Extent, FileOptions, FilePart,
         Files, Fsync, Load, OpShare, Pattern, Placement, SizeShare, ThreadPlan, WorkerPlan,
@@ -34,8 +35,6 @@ pub(crate) struct Task {
     /// Bytes of the file that each thread touches.
     pub(crate) bytes: u64,
     pub(crate) direct: bool,
-    /// All threads use one open file, as those of a worker do; otherwise each has its own.
-    pub(crate) shared: bool,
     /// Each write has new data.
     pub(crate) refresh: bool,
     /// What is read is compared with what was written.
@@ -73,14 +72,9 @@ impl Task {
     /// Runs it on a file.
     pub(crate) fn run(&self, path: &Path) -> Fallible<Round> {
         let plan = self.plan();
-        let file = Arc::new(open(path, self.direct)?);
-        let files = (0..self.threads).map(|_| {
-            let file =
-                if self.shared { Arc::clone(&file) } else { Arc::new(open(path, self.direct)?) };
-            Ok(OpenedFiles { hold: Hold::Files(vec![file]), open_ns: 0, descriptors: 1 })
-        });
-        let files = files.collect::<io::Result<_>>()?;
-        run(&plan, files, u64::from(self.threads) * self.operations)
+        let (path, direct) = (path.to_owned(), self.direct);
+        let hold = move || Ok(Hold::Files(vec![Arc::new(open(&path, direct)?)]));
+        run(plan, hold, u64::from(self.threads) * self.operations)
     }
 }
 
@@ -121,10 +115,20 @@ pub(crate) fn plan(threads: Vec<ThreadPlan>) -> WorkerPlan {
     }
 }
 
-/// Runs a plan, which is to do so many operations.
-pub(crate) fn run(plan: &WorkerPlan, files: Vec<OpenedFiles>, operations: u64) -> Fallible<Round> {
+/// Runs a plan, which is to do so many operations, on what each thread opens by `hold`.
+pub(crate) fn run(
+    plan: WorkerPlan,
+    hold: impl Fn() -> io::Result<Hold> + Send + Sync + 'static,
+    operations: u64,
+) -> Fallible<Round> {
     let (send, mut events) = tokio::sync::mpsc::channel(1_024);
-    let crew = Crew::arm(plan, files, StampClock::calibrate(), 4_096, send)?;
+    let open = move |_| match hold() {
+        Ok(hold) => Ok(OpenedFiles { hold, open_ns: 0, descriptors: 16 }),
+        Err(error) => {
+            Err(Refusal { kind: RefusalKind::Target, point: None, text: error.to_string() })
+        }
+    };
+    let crew = Crew::arm(Arc::new(plan), Arc::new(open), StampClock::calibrate(), 4_096, send)?;
     crew.commit();
     let usage = Usage::now()?;
     crew.set_start(monotonic_ns() + 2_000_000);

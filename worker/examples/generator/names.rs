@@ -10,7 +10,7 @@ use std::{
 };
 
 use iofleet_shared::work::{Files, Names, OpKind, OpShare, ThreadPlan, TreePart};
-use iofleet_worker::target::{Hold, OpenedFiles};
+use iofleet_worker::target::Hold;
 use rustix::fs::{AtFlags, Mode, OFlags, openat, statat, unlinkat};
 
 use crate::{
@@ -79,11 +79,9 @@ impl Tree {
             seed: u64::from(thread) + 1,
         };
         let plan = crew::plan((0..self.threads).map(thread).collect());
-        let opened = (0..self.threads).map(|_| {
-            let hold = Hold::Tree(OwnedFd::from(File::open(top)?));
-            Ok(OpenedFiles { hold, open_ns: 0, descriptors: 16 })
-        });
-        crew::run(&plan, opened.collect::<io::Result<_>>()?, self.files())
+        let top = top.to_owned();
+        let hold = move || Ok(Hold::Tree(OwnedFd::from(File::open(&top)?)));
+        crew::run(plan, hold, self.files())
     }
 
     /// The same calls in bare loops.

@@ -60,7 +60,6 @@ fn task(ops: Vec<OpShare>, pattern: Pattern, bytes: u64, operations: u64) -> Tas
         block: 4_096,
         bytes,
         direct: false,
-        shared: false,
         refresh: false,
         verify: false,
         generation: 1,

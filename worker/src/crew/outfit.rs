@@ -34,6 +34,8 @@ pub(super) struct Outfit {
     pub(super) account: Account,
     pub(super) inlets: Vec<Inlet>,
     pub(super) job: Job,
+    /// How long open (or create) took.
+    pub(super) open_ns: u64,
     pub(super) remarks: Vec<String>,
 }
 
@@ -62,13 +64,13 @@ impl Station<'_> {
             .map_err(|source| self.no_memory(blocks.count() * 4, source))?;
         let pacing = self.pacing();
         let (mut remarks, on_names) = (Vec::new(), !moves_data(thread));
-        let source = self.source(&blocks)?;
+        let (source, open_ns) = (self.source(&blocks)?, opened.open_ns);
         let engine = self.engine(opened, &mut remarks)?;
         let (account, inlets) = self.account(&blocks, on_names);
         // A source of names says itself when there is nothing left.
         let job = self.job(if on_names { u64::MAX } else { blocks.count() });
         let fittings = Fittings { contents, pacing };
-        Ok(Outfit { engine, source, fittings, account, inlets, job, remarks })
+        Ok(Outfit { engine, source, fittings, account, inlets, job, open_ns, remarks })
     }
 
     fn thread(&self) -> &ThreadPlan {

@@ -2,7 +2,10 @@
 
 use std::{
     fs::{self, File},
-    os::unix::fs::FileExt,
+    os::{
+        fd::AsRawFd,
+        unix::fs::{FileExt, MetadataExt},
+    },
     path::Path,
     sync::{atomic::AtomicU64, mpsc},
 };
@@ -51,15 +54,21 @@ fn open(dir: &Path, part: &FilePart) -> Arc<File> {
     Arc::new(options.open(dir.join(&part.file)).unwrap())
 }
 
-fn files(dir: &Path, plan: &WorkerPlan) -> Vec<OpenedFiles> {
-    let hold = |thread: &ThreadPlan| match &thread.files {
+fn hold(dir: &Path, thread: &ThreadPlan) -> Hold {
+    match &thread.files {
         Files::Tree(_) => Hold::Tree(File::open(dir).unwrap().into()),
         Files::Named(parts) | Files::Listed(parts) | Files::Devices(parts) => {
             Hold::Files(parts.iter().map(|part| open(dir, part)).collect())
         }
-    };
-    let opened = |thread| OpenedFiles { hold: hold(thread), open_ns: 11, descriptors: DESCRIPTORS };
-    plan.threads.iter().map(opened).collect()
+    }
+}
+
+fn opens(dir: &Path, plan: &Arc<WorkerPlan>) -> OpenFiles {
+    let (dir, plan) = (dir.to_owned(), Arc::clone(plan));
+    Arc::new(move |at| {
+        let hold = hold(&dir, &plan.threads[at]);
+        Ok(OpenedFiles { hold, open_ns: 11, descriptors: DESCRIPTORS })
+    })
 }
 
 /// Most operations that a thread of these tests has in flight.
@@ -142,7 +151,9 @@ fn start(crew: &Crew) {
 
 fn arm(plan: &WorkerPlan, dir: &Path) -> (Crew, mpsc_tokio::Receiver<CrewEvent>) {
     let (send, events) = mpsc_tokio::channel(4);
-    let crew = Crew::arm(plan, files(dir, plan), StampClock::calibrate(), 512, send).unwrap();
+    let plan = Arc::new(plan.clone());
+    let open = opens(dir, &plan);
+    let crew = Crew::arm(plan, open, StampClock::calibrate(), 512, send).unwrap();
     (crew, events)
 }
 
@@ -312,7 +323,7 @@ type MakeEngine = Box<dyn FnOnce() -> AnyEngine + Send>;
 
 /// A crew on engines of a script, one for each thread.
 fn muster(plan: WorkerPlan, engines: Vec<MakeEngine>) -> (Crew, mpsc_tokio::Receiver<CrewEvent>) {
-    let recruits = engines
+    let outfits = engines
         .into_iter()
         .map(|engine| {
             let files = OpenedFiles { hold: Hold::Files(vec![]), open_ns: 0, descriptors: 1 };
@@ -320,13 +331,13 @@ fn muster(plan: WorkerPlan, engines: Vec<MakeEngine>) -> (Crew, mpsc_tokio::Rece
                 let outfit = station.outfit(files)?;
                 Ok(Outfit { engine: engine(), ..outfit })
             };
-            Recruit { open_ns: 0, outfit: Box::new(outfit) as MakeOutfit }
+            Box::new(outfit) as MakeOutfit
         })
         .collect();
     let (send, events) = mpsc_tokio::channel(4);
     let clock = StampClock::calibrate();
     let camp = Camp { plan: Arc::new(plan), clock, memory_alignment: 512 };
-    (Crew::muster(camp, recruits, send).unwrap(), events)
+    (Crew::muster(camp, outfits, send).unwrap(), events)
 }
 
 #[test]
@@ -398,18 +409,19 @@ fn threads_are_where_the_plan_says() {
     let mut plan = WorkerPlan { fsync: Fsync::None, ..plan(1, 4) };
     plan.placement.cores = cores;
     let dir = tempfile::tempdir().unwrap();
-    let opened = files(dir.path(), &plan).pop().unwrap();
+    let (path, part) = (dir.path().to_owned(), plan.threads[0].clone());
     let (tell, hear) = mpsc::channel();
     let outfit = move |station: &Station<'_>| {
         let now = rustix::thread::sched_getaffinity(None).unwrap();
         tell.send((now.count(), now.is_set(core))).unwrap();
-        station.outfit(opened)
+        let hold = hold(&path, &part);
+        station.outfit(OpenedFiles { hold, open_ns: 0, descriptors: 1 })
     };
-    let recruits = vec![Recruit { open_ns: 0, outfit: Box::new(outfit) as MakeOutfit }];
+    let outfits = vec![Box::new(outfit) as MakeOutfit];
     let (send, events) = mpsc_tokio::channel(4);
     let clock = StampClock::calibrate();
     let camp = Camp { plan: Arc::new(plan), clock, memory_alignment: 512 };
-    let crew = Crew::muster(camp, recruits, send).unwrap();
+    let crew = Crew::muster(camp, outfits, send).unwrap();
     assert_eq!(hear.recv().unwrap(), (1, true));
     start(&crew);
     assert_eq!(outcome(events).report.threads[0].ops(), 4);
@@ -427,20 +439,60 @@ fn a_crew_that_never_starts_is_dismissed() {
 fn what_cant_be_armed_is_refused_and_named() {
     let dir = tempfile::tempdir().unwrap();
     let plan = plan(2, 8);
-    let refusal = |plan: &WorkerPlan, files: Vec<OpenedFiles>, alignment| {
+    let refusal = |plan: &WorkerPlan, alignment| {
         let (send, mut events) = mpsc_tokio::channel(4);
-        let clock = StampClock::gettime();
-        let error = Crew::arm(plan, files, clock, alignment, send).unwrap_err();
+        let plan = Arc::new(plan.clone());
+        let open = opens(dir.path(), &plan);
+        let error = Crew::arm(plan, open, StampClock::gettime(), alignment, send).unwrap_err();
         assert!(events.blocking_recv().is_none(), "nothing of it is left");
         error.to_string()
     };
-    let all = || files(dir.path(), &plan);
-    assert!(refusal(&plan, all().split_off(1), 512).contains("as many files as threads"));
     let blocks = |bytes| vec![SizeShare { bytes, weight: 1 }];
     let bad = WorkerPlan { blocks: blocks(0), ..plan.clone() };
-    assert!(refusal(&bad, all(), 512).contains("block"));
+    assert!(refusal(&bad, 512).contains("block"));
     let bad = WorkerPlan { interval_ns: MS, ..plan.clone() };
-    assert!(refusal(&bad, all(), 512).contains("interval"));
+    assert!(refusal(&bad, 512).contains("interval"));
+    let bad = WorkerPlan { threads: vec![], ..plan.clone() };
+    assert!(refusal(&bad, 512).contains("no threads"));
     let bad = WorkerPlan { blocks: blocks(1 << 60), ..plan.clone() };
-    assert!(refusal(&bad, all(), 512).starts_with("no buffer of 1152921504606846976 bytes"));
+    assert!(refusal(&bad, 512).starts_with("no buffer of 1152921504606846976 bytes"));
+}
+
+#[test]
+fn a_file_that_does_not_open_on_its_thread_refuses_the_crew() {
+    let plan = Arc::new(plan(3, 8));
+    let dir = tempfile::tempdir().unwrap();
+    let good = opens(dir.path(), &plan);
+    let open = move |at: usize| match at {
+        1 => Err(Refusal { kind: RefusalKind::Target, point: None, text: "no such file".into() }),
+        at => good(at),
+    };
+    let (send, mut events) = mpsc_tokio::channel(4);
+    let refused = Crew::arm(plan, Arc::new(open), StampClock::gettime(), 512, send);
+    assert!(matches!(refused, Err(CrewError::Refused(refusal)) if refusal.text == "no such file"));
+    assert!(events.blocking_recv().is_none(), "nothing of it is left");
+}
+
+#[test]
+fn each_thread_has_its_descriptors_to_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let plan = Arc::new(plan(2, 8));
+    let good = opens(dir.path(), &plan);
+    let (tell, hear) = mpsc::channel();
+    let open = move |at: usize| {
+        let opened = good(at)?;
+        let Hold::Files(files) = &opened.hold else { panic!("no tree was asked for") };
+        tell.send((files[0].as_raw_fd(), files[0].metadata().unwrap().ino())).unwrap();
+        Ok(opened)
+    };
+    let (send, events) = mpsc_tokio::channel(4);
+    let crew = Crew::arm(plan, Arc::new(open), StampClock::calibrate(), 512, send).unwrap();
+    for _ in 0..2 {
+        let (fd, inode) = hear.recv().unwrap();
+        let here = fs::metadata(format!("/proc/self/fd/{fd}")).map(|file| file.ino());
+        assert_ne!(here.ok(), Some(inode), "the file is open in the table of the process");
+    }
+    start(&crew);
+    let report = outcome(events).report;
+    assert_eq!(report.threads.iter().map(|thread| thread.ops()).sum::<u64>(), 16);
 }

@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 
 use super::{Daemon, Happening, helpers::NoAnswer};
 use crate::{
-    crew::{Crew, CrewEvent, CrewStatus},
+    crew::{Crew, CrewError, CrewEvent, CrewStatus},
     host::CpuTimes,
     machine::{Effect, Event, Ticket},
 };
@@ -104,12 +104,13 @@ impl Daemon {
         let clock = self.clock;
         let answer = self.helpers.call(ARM_WITHIN, move || -> Result<ArmedCrew, Refusal> {
             let began_ns = monotonic_ns();
-            let files = targets.open(&plan)?;
+            let plan = Arc::from(plan);
+            let opener = targets.opener(&plan)?;
             let (sender, events) = mpsc::channel(CREW_EVENTS_QUEUED);
             let alignment = targets.memory_alignment(&plan.dir);
-            let crew = Crew::arm(&plan, files, clock, alignment, sender).map_err(|error| {
-                Refusal { kind: RefusalKind::Limit, point: None, text: error.to_string() }
-            })?;
+            let open = move |at: usize| opener.open(at);
+            let crew = Crew::arm(plan, Arc::new(open), clock, alignment, sender)
+                .map_err(CrewError::into_refusal)?;
             Ok((crew, events, monotonic_ns().saturating_sub(began_ns)))
         });
         let happenings = self.happenings.clone();

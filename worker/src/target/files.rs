@@ -1,10 +1,11 @@
-//! The files of a point: old ones removed, new ones created, each opened by every thread for itself:
-//! threads that share an open file would pay for its reference count with each operation.
+//! The files of a point: old ones removed, new ones created, each opened by every thread for itself,
+//! in that thread's own table of descriptors.
 
 use std::{collections::BTreeMap, fs::File, os::fd::AsFd, sync::Arc};
 
 use iofleet_shared::{
     clock::monotonic_ns,
+    wire::Refusal,
     work::{Advice, EngineKind, FileOptions, FilePart, Files, OpKind, ThreadPlan, WorkerPlan},
 };
 use rustix::{
@@ -19,50 +20,98 @@ use super::{
     Hold, OpenedFiles, Targets,
     dataset::{Dataset, is_plain, seen},
     devices,
-    error::TargetError,
+    error::{TargetError, refused},
 };
 use crate::tree::remove_tree;
 
-/// Removes what is stale, creates what is new, opens the files of each thread; trees are left to
-/// the threads themselves.
-pub(super) fn open(
-    targets: &Targets,
-    dataset: &Dataset,
-    plan: &WorkerPlan,
+/// Opens the files of a plan's threads, each on the thread that will use them; trees are left to the
+/// threads themselves.
+#[derive(Debug)]
+pub struct Opener {
+    targets: Arc<Targets>,
+    dataset: Arc<Dataset>,
+    plan: Arc<WorkerPlan>,
+    /// Of a thread, at a time.
     descriptors: u32,
-) -> Result<Vec<OpenedFiles>, TargetError> {
-    for name in &plan.remove {
-        remove(dataset, name)?;
+    /// How long each file must be, or will be.
+    needed: BTreeMap<String, u64>,
+    /// Whoever opens a device exclusively is the only one who can: its threads share it.
+    devices: BTreeMap<String, Opened>,
+}
+
+impl Opener {
+    /// Removes what is stale, and opens devices.
+    pub(super) fn ready(
+        targets: &Arc<Targets>,
+        dataset: Arc<Dataset>,
+        plan: &Arc<WorkerPlan>,
+        descriptors: u32,
+    ) -> Result<Self, TargetError> {
+        for name in &plan.remove {
+            remove(&dataset, name)?;
+        }
+        let mut opener = Self {
+            targets: Arc::clone(targets),
+            dataset,
+            plan: Arc::clone(plan),
+            descriptors,
+            needed: needed(plan),
+            devices: BTreeMap::new(),
+        };
+        for thread in &plan.threads {
+            let Files::Devices(parts) = &thread.files else { continue };
+            for part in parts {
+                if !opener.devices.contains_key(&part.file) {
+                    let device = opener.open_part(thread, part)?;
+                    opener.devices.insert(part.file.clone(), device);
+                }
+            }
+        }
+        Ok(opener)
     }
-    let needed = needed(plan);
-    let mut devices: BTreeMap<&str, Opened> = BTreeMap::new();
-    let mut all = Vec::with_capacity(plan.threads.len());
-    for thread in &plan.threads {
+
+    /// Opens, or creates, the files of the thread at this place of the plan.
+    ///
+    /// # Errors
+    /// The first file that does not open as the plan says, in words.
+    pub fn open(&self, at: usize) -> Result<OpenedFiles, Refusal> {
+        self.open_files(&self.plan.threads[at]).map_err(refused)
+    }
+
+    fn open_files(&self, thread: &ThreadPlan) -> Result<OpenedFiles, TargetError> {
+        let Self { dataset, descriptors, .. } = self;
         let parts = match &thread.files {
             Files::Tree(tree) => {
                 dataset.note_tree(&tree.base);
-                all.push(tree_of(dataset, descriptors)?);
-                continue;
+                return tree_of(dataset, *descriptors);
             }
             Files::Named(parts) | Files::Listed(parts) | Files::Devices(parts) => parts,
         };
         let (mut files, mut open_ns) = (Vec::with_capacity(parts.len()), 0);
         for part in parts {
-            let end = needed.get(&*part.file).copied().unwrap_or(0);
-            // Whoever opens a device exclusively is the only one who can.
-            let one = match devices.get(&*part.file) {
-                Some(one) => one.clone(),
-                None => open_part(targets, dataset, plan, thread, part, end)?,
+            let one = match self.devices.get(&part.file) {
+                Some(device) => device.clone(),
+                None => self.open_part(thread, part)?,
             };
-            if matches!(thread.files, Files::Devices(_)) {
-                devices.insert(&part.file, one.clone());
-            }
             open_ns += one.open_ns;
             files.push(one.file);
         }
-        all.push(OpenedFiles { hold: Hold::Files(files), open_ns, descriptors });
+        Ok(OpenedFiles { hold: Hold::Files(files), open_ns, descriptors: *descriptors })
     }
-    Ok(all)
+
+    fn open_part(&self, thread: &ThreadPlan, part: &FilePart) -> Result<Opened, TargetError> {
+        let Self { targets, dataset, plan, .. } = self;
+        let end = self.needed.get(&part.file).copied().unwrap_or(0);
+        let began_ns = monotonic_ns();
+        let flags = flags_of(plan);
+        let file = match &thread.files {
+            Files::Listed(_) => listed(targets, &part.file, flags, end)?,
+            Files::Devices(_) => devices::open(targets, &part.file, flags, end)?,
+            Files::Named(_) | Files::Tree(_) => named(dataset, plan, &part.file, flags, end)?,
+        };
+        advise(plan, &part.file, &file)?;
+        Ok(Opened { file: Arc::new(file), open_ns: monotonic_ns().saturating_sub(began_ns) })
+    }
 }
 
 fn tree_of(dataset: &Dataset, descriptors: u32) -> Result<OpenedFiles, TargetError> {
@@ -81,34 +130,14 @@ struct Opened {
     open_ns: u64,
 }
 
-/// How long each file must be, or will be.
-fn needed(plan: &WorkerPlan) -> BTreeMap<&str, u64> {
-    let mut needed: BTreeMap<&str, u64> = BTreeMap::new();
+fn needed(plan: &WorkerPlan) -> BTreeMap<String, u64> {
+    let mut needed: BTreeMap<String, u64> = BTreeMap::new();
     let block_bytes = plan.block_bytes().max(1);
     for part in plan.threads.iter().flat_map(|thread| thread.parts()) {
-        let end = needed.entry(&part.file).or_default();
+        let end = needed.entry(part.file.clone()).or_default();
         *end = part.end(block_bytes).max(*end);
     }
     needed
-}
-
-fn open_part(
-    targets: &Targets,
-    dataset: &Dataset,
-    plan: &WorkerPlan,
-    thread: &ThreadPlan,
-    part: &FilePart,
-    end: u64,
-) -> Result<Opened, TargetError> {
-    let began_ns = monotonic_ns();
-    let flags = flags_of(plan);
-    let file = match &thread.files {
-        Files::Listed(_) => listed(targets, &part.file, flags, end)?,
-        Files::Devices(_) => devices::open(targets, &part.file, flags, end)?,
-        Files::Named(_) | Files::Tree(_) => named(dataset, plan, &part.file, flags, end)?,
-    };
-    advise(plan, &part.file, &file)?;
-    Ok(Opened { file: Arc::new(file), open_ns: monotonic_ns().saturating_sub(began_ns) })
 }
 
 /// Flags that options stand for.

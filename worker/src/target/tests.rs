@@ -15,7 +15,13 @@ use crate::fixture;
 /// A root in a temporary directory, and the worker's view of it.
 struct Fixture {
     dir: TempDir,
-    targets: Targets,
+    targets: Arc<Targets>,
+}
+
+/// Opens the files of all threads, here.
+fn open_all(targets: &Arc<Targets>, plan: &WorkerPlan) -> Result<Vec<OpenedFiles>, Refusal> {
+    let opener = targets.opener(&Arc::new(plan.clone()))?;
+    (0..plan.threads.len()).map(|at| opener.open(at)).collect()
 }
 
 impl Fixture {
@@ -23,12 +29,12 @@ impl Fixture {
         let dir = tempfile::tempdir().unwrap();
         let roots = [dir.path().to_owned()];
         let targets = Targets::new(&roots, vec![], true, Host::default()).unwrap();
-        Self { dir, targets }
+        Self { dir, targets: Arc::new(targets) }
     }
 
     fn by_steps() -> Self {
         let mut fixture = Self::new();
-        fixture.targets.roots.by_steps = true;
+        Arc::get_mut(&mut fixture.targets).unwrap().roots.by_steps = true;
         fixture
     }
 
@@ -186,14 +192,14 @@ fn names_that_leave_the_dataset_are_refused() {
     let fixture = Fixture::new();
     for name in ["../x", "a/b", "..", "", ".iofleet.json", "a\0b"] {
         let plan = fixture.plan(OpKind::Write, true, &[(name, 4096)]);
-        let text = fixture.targets.open(&plan).unwrap_err().text;
+        let text = open_all(&fixture.targets, &plan).unwrap_err().text;
         assert!(text.contains("is not a plain file name"), "{name:?}: {text}");
         let mut plan = fixture.plan(OpKind::Write, true, &[("f", 4096)]);
         plan.remove = vec![name.to_owned()];
-        assert!(fixture.targets.open(&plan).is_err(), "{name:?}");
+        assert!(open_all(&fixture.targets, &plan).is_err(), "{name:?}");
         plan.remove.clear();
         plan.dir.name = name.to_owned();
-        assert!(fixture.targets.open(&plan).is_err(), "{name:?}");
+        assert!(open_all(&fixture.targets, &plan).is_err(), "{name:?}");
     }
 }
 
@@ -201,12 +207,12 @@ fn names_that_leave_the_dataset_are_refused() {
 fn two_workers_share_a_dataset_and_the_last_one_removes_it() {
     let first = Fixture::new();
     let roots = [first.dir.path().to_owned()];
-    let second = Targets::new(&roots, vec![], true, Host::default()).unwrap();
+    let second = Arc::new(Targets::new(&roots, vec![], true, Host::default()).unwrap());
     first.targets.inspect(&first.spec("t")).unwrap();
     second.inspect(&first.spec("t")).unwrap();
     // Both take part in one shared file, each opens it once for its two threads.
     let plan = first.plan(OpKind::Write, true, &[("shared", 4096), ("shared", 8192)]);
-    let files = first.targets.open(&plan).unwrap();
+    let files = open_all(&first.targets, &plan).unwrap();
     let held = |opened: &OpenedFiles| match &opened.hold {
         Hold::Files(files) => Arc::clone(&files[0]),
         Hold::Tree(_) => panic!("no tree was asked for"),
@@ -214,8 +220,8 @@ fn two_workers_share_a_dataset_and_the_last_one_removes_it() {
     let inode = |file: &File| file.metadata().unwrap().ino();
     let (one, other) = (held(&files[0]), held(&files[1]));
     assert!(!Arc::ptr_eq(&one, &other) && inode(&one) == inode(&other));
-    second.open(&plan).unwrap();
-    second.open(&first.plan(OpKind::Write, true, &[("own", 4096)])).unwrap();
+    open_all(&second, &plan).unwrap();
+    open_all(&second, &first.plan(OpKind::Write, true, &[("own", 4096)])).unwrap();
     // The first made the shared file; what the second made keeps the directories.
     assert_eq!(first.targets.clean(false), Removal { files: 1, left: vec![] });
     assert!(first.exists("t/iofleet-d1/own") && !first.exists("t/iofleet-d1/shared"));
@@ -227,11 +233,11 @@ fn two_workers_share_a_dataset_and_the_last_one_removes_it() {
 fn fresh_files_replace_stale_ones() {
     let fixture = Fixture::new();
     let mut plan = fixture.plan(OpKind::Write, true, &[("f0", 4096), ("f1", 4096)]);
-    fixture.targets.open(&plan).unwrap();
+    open_all(&fixture.targets, &plan).unwrap();
     let f0 = fixture.dir.path().join("t/iofleet-d1/f0");
     fs::write(&f0, "stale").unwrap();
     plan.remove = vec!["f0".to_owned(), "f1".to_owned(), "never".to_owned()];
-    let files = fixture.targets.open(&plan).unwrap();
+    let files = open_all(&fixture.targets, &plan).unwrap();
     assert_eq!(files.len(), 2);
     assert_eq!(fs::metadata(&f0).unwrap().len(), 0);
     assert_eq!(fixture.targets.clean(false).files, 2);
@@ -241,32 +247,32 @@ fn fresh_files_replace_stale_ones() {
 fn a_file_with_content_is_not_taken_for_fresh() {
     let fixture = Fixture::new();
     let plan = fixture.plan(OpKind::Write, true, &[("f0", 4096)]);
-    fixture.targets.open(&plan).unwrap();
+    open_all(&fixture.targets, &plan).unwrap();
     fs::write(fixture.dir.path().join("t/iofleet-d1/f0"), "stale").unwrap();
-    let text = fixture.targets.open(&plan).unwrap_err().text;
+    let text = open_all(&fixture.targets, &plan).unwrap_err().text;
     assert!(text.contains("f0 already exists and has 5 B"), "{text}");
 }
 
 #[test]
 fn reads_need_files_that_are_long_enough() {
     let fixture = Fixture::new();
-    fixture.targets.open(&fixture.plan(OpKind::Write, true, &[("f0", 4096)])).unwrap();
+    open_all(&fixture.targets, &fixture.plan(OpKind::Write, true, &[("f0", 4096)])).unwrap();
     let f0 = fixture.dir.path().join("t/iofleet-d1/f0");
     fs::write(&f0, vec![0; 8192]).unwrap();
-    fixture.targets.open(&fixture.plan(OpKind::Read, false, &[("f0", 8192)])).unwrap();
+    open_all(&fixture.targets, &fixture.plan(OpKind::Read, false, &[("f0", 8192)])).unwrap();
     // A rest shorter than a block is not read.
-    fixture.targets.open(&fixture.plan(OpKind::Read, false, &[("f0", 8193)])).unwrap();
-    let short = fixture.targets.open(&fixture.plan(OpKind::Read, false, &[("f0", 12288)]));
+    open_all(&fixture.targets, &fixture.plan(OpKind::Read, false, &[("f0", 8193)])).unwrap();
+    let short = open_all(&fixture.targets, &fixture.plan(OpKind::Read, false, &[("f0", 12288)]));
     let text = short.unwrap_err().text;
     assert!(text.contains("f0 has 8192 B, where the plan needs 12288 B"), "{text}");
-    let missing = fixture.targets.open(&fixture.plan(OpKind::Read, false, &[("f9", 4096)]));
+    let missing = open_all(&fixture.targets, &fixture.plan(OpKind::Read, false, &[("f9", 4096)]));
     assert!(missing.unwrap_err().text.contains("f9"));
 }
 
 #[test]
 fn kept_files_are_named() {
     let fixture = Fixture::new();
-    fixture.targets.open(&fixture.plan(OpKind::Write, true, &[("f0", 4096)])).unwrap();
+    open_all(&fixture.targets, &fixture.plan(OpKind::Write, true, &[("f0", 4096)])).unwrap();
     let Removal { files, left } = fixture.targets.clean(true);
     let path = fixture.dir.path().join("t/iofleet-d1");
     assert_eq!((files, left), (0, vec![format!("{}: kept", path.display())]));
@@ -277,10 +283,10 @@ fn kept_files_are_named() {
 #[test]
 fn every_dataset_is_removed_and_then_their_target() {
     let fixture = Fixture::new();
-    fixture.targets.open(&fixture.plan(OpKind::Write, true, &[("f0", 4096)])).unwrap();
+    open_all(&fixture.targets, &fixture.plan(OpKind::Write, true, &[("f0", 4096)])).unwrap();
     let mut other = fixture.plan(OpKind::Write, true, &[("f0", 4096)]);
     other.dir.name = "d2".to_owned();
-    fixture.targets.open(&other).unwrap();
+    open_all(&fixture.targets, &other).unwrap();
     assert!(fixture.exists("t/iofleet-d1/f0") && fixture.exists("t/iofleet-d2/f0"));
     assert_eq!(fixture.targets.clean(false).files, 2);
     assert!(!fixture.exists("t"));
@@ -347,7 +353,7 @@ fn direct_io_is_asked_for_or_tried() {
     let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
     let roots = [dir.path().to_owned()];
     let targets = Targets::new(&roots, vec![], true, Host::default()).unwrap();
-    let fixture = Fixture { dir, targets };
+    let fixture = Fixture { dir, targets: Arc::new(targets) };
     let mut spec = fixture.spec("t");
     spec.direct = true;
     spec.direct_blocks = vec![4096, 1 << 20];

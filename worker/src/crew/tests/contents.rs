@@ -7,7 +7,9 @@ use super::*;
 /// What came of a crew on the files of `dir`; none where the kernel does not have the engine.
 fn run(plan: &WorkerPlan, dir: &Path) -> Option<PointReport> {
     let (send, events) = mpsc_tokio::channel(4);
-    let crew = match Crew::arm(plan, files(dir, plan), StampClock::calibrate(), 512, send) {
+    let plan = Arc::new(plan.clone());
+    let open = opens(dir, &plan);
+    let crew = match Crew::arm(plan, open, StampClock::calibrate(), 512, send) {
         Ok(crew) => crew,
         Err(CrewError::Engine { source, .. }) => {
             eprintln!("skipped: {source}");
