@@ -287,7 +287,7 @@ impl Conductor {
             Notice::Claimed(facts) => {
                 self.nodes[index.at()].host = Some(facts);
                 let spec = self.config.plan.target_spec(index, self.dataset(index));
-                self.send(index, Command::Inspect(spec));
+                self.send(index, Command::Inspect(Box::new(spec)));
             }
             Notice::Inspected(facts) => self.nodes[index.at()].target = Some(facts),
             Notice::Refused(refusal) => self.on_refused(index, refusal.kind, &refusal.text),

@@ -7,7 +7,7 @@ use iofleet_shared::{
     clock::ClockMap,
     facts::{HostFacts, TargetFacts},
     ids::NodeIndex,
-    stats::{NodeInterval, PointReport, Tick},
+    stats::{HostSample, NodeInterval, PointReport, Tick},
     wire::Removal,
     work::OpKind,
 };
@@ -34,6 +34,8 @@ pub struct NodeOutcome {
     pub intervals: Vec<NodeInterval>,
     /// Spread series by kind of operation, delivered with the report.
     pub ticks: BTreeMap<OpKind, Vec<Tick>>,
+    /// What its machine's counters said, delivered with the report.
+    pub samples: Vec<HostSample>,
     /// Its last word; none when it was lost.
     pub report: Option<PointReport>,
     /// Why there is no report.

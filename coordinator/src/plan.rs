@@ -237,6 +237,7 @@ impl Plan {
             threads: own().map(|point| point.threads_on(node)).max().unwrap_or(0),
             buffer_bytes: own().map(buffers).max().unwrap_or(0),
             placements,
+            interfaces: Vec::new(),
         }
     }
 }

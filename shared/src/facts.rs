@@ -68,4 +68,70 @@ pub struct TargetFacts {
     pub free_inodes: Option<u64>,
     /// Alignment of direct I/O; none where it was not asked for.
     pub alignment: Option<DirectAlignment>,
+    /// The links towards it; none where they can't be known.
+    pub network: Option<NetworkFacts>,
+}
+
+/// How a link's bytes are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Archive, Serialize, Deserialize)]
+pub enum LinkKind {
+    /// By the interface's statistics: Ethernet, bonds, VLANs, veths.
+    Ethernet,
+    /// By the port's counters, in units of four bytes; IP over InfiniBand is inside them.
+    InfiniBand,
+    /// By the interface's statistics and the port's RDMA counters together.
+    Roce,
+}
+
+/// By which rule links were taken for those that carry the file system's traffic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Archive, Serialize, Deserialize)]
+pub enum LinkRule {
+    /// The scenario names them.
+    Given,
+    /// The route to the server that the mount names.
+    Route,
+    /// All physical ports.
+    Physical,
+}
+
+impl LinkRule {
+    /// As in results.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Given => "interfaces",
+            Self::Route => "route",
+            Self::Physical => "physical",
+        }
+    }
+}
+
+/// A network port that is counted once, whatever lies on top of it.
+#[derive(Debug, Clone, PartialEq, Eq, Archive, Serialize, Deserialize)]
+pub struct LinkFacts {
+    /// As people know it: `eth0`, `bond0`, `mlx5_0/1`.
+    pub name: String,
+    /// How it is counted.
+    pub kind: LinkKind,
+    /// In each direction; none where nobody says.
+    pub bits_per_s: Option<u64>,
+    /// Who says so.
+    pub speed_source: String,
+    /// Largest packet in bytes; none where it is unknown.
+    pub mtu: Option<u32>,
+    /// The adapter's driver; empty where there is none.
+    pub driver: String,
+}
+
+/// The links of a network host.
+#[derive(Debug, Clone, PartialEq, Eq, Archive, Serialize, Deserialize)]
+pub struct NetworkFacts {
+    /// How those that carry the traffic were found.
+    pub rule: LinkRule,
+    /// What the rule went by: the interfaces named, or the server's address.
+    pub reason: String,
+    /// Those that carry the file system's traffic.
+    pub links: Vec<LinkFacts>,
+    /// Other ports, sampled as well so that it can be said which one moved the bytes instead.
+    pub others: Vec<LinkFacts>,
 }

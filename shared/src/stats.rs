@@ -16,8 +16,10 @@ use crate::{
     work::{Extent, Names, OpKind},
 };
 
+pub use host::{CpuCounters, HostSample, LinkCounters};
 pub use latency::{Bucket, Latency, LatencyCounts};
 
+mod host;
 mod latency;
 
 /// Units of one byte in [`Tick::bytes`].
@@ -394,6 +396,8 @@ pub struct PointReport {
     pub intervals: u32,
     /// Number of ticks that it delivered, those of each kind of operation counted.
     pub ticks: u64,
+    /// Number of samples of its machine that it delivered.
+    pub samples: u32,
     /// How long syncfs took after the threads had ended; none if it was not called.
     pub syncfs_ns: Option<u64>,
     /// Share of the machine's CPU time that was busy between T0 and the last end.

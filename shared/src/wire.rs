@@ -14,7 +14,7 @@ use crate::{
     facts::{HostFacts, TargetFacts},
     ids::PointId,
     lifecycle::Phase,
-    stats::{NodeInterval, PointReport, Tick},
+    stats::{HostSample, NodeInterval, PointReport, Tick},
     work::{OpKind, TargetSpec, WorkerPlan},
 };
 
@@ -32,13 +32,15 @@ pub enum WireVersion {
     V1 = 1,
     /// Kinds of operation beside reads and writes, queues, mixes, files by tree and list.
     V2 = 2,
+    /// Links, and samples of a machine's counters.
+    V3 = 3,
 }
 
 impl WireVersion {
     /// The oldest that this build speaks.
-    pub const OLDEST: Self = Self::V2;
+    pub const OLDEST: Self = Self::V3;
     /// The one that this build speaks by preference.
-    pub const CURRENT: Self = Self::V2;
+    pub const CURRENT: Self = Self::V3;
 }
 
 /// Coordinator to worker, on the control stream.
@@ -54,7 +56,7 @@ pub enum Command {
         node: String,
     },
     /// Say what of the target can be known before any I/O. Answer: `Inspected` or `Refused`.
-    Inspect(TargetSpec),
+    Inspect(Box<TargetSpec>),
     /// Prepare a point. Answer: `Armed` or `Refused`.
     Arm(Box<WorkerPlan>),
     /// T0 in fleet time and the frozen map. Answer: `Ready` or `Refused`.
@@ -190,6 +192,8 @@ pub enum Content {
         /// The ticks.
         ticks: Vec<Tick>,
     },
+    /// Part of what the machine's counters said in the course of the point, in order of time.
+    Samples(Vec<HostSample>),
     /// The last delivery of a point.
     Report(PointReport),
 }

@@ -350,6 +350,8 @@ pub struct TargetSpec {
     pub buffer_bytes: u64,
     /// Placements that points ask for.
     pub placements: Vec<Placement>,
+    /// Interfaces that carry the file system's traffic; empty: the worker finds them.
+    pub interfaces: Vec<String>,
 }
 
 /// One worker's part of one point.

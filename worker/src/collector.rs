@@ -223,6 +223,7 @@ impl Collector {
             errors,
             intervals,
             ticks: ticks.iter().map(|(_, ticks)| ticks.len() as u64).sum(),
+            samples: 0,
             syncfs_ns: None,
             cpu_share: None,
             stamp_residual_ns: clock.residual_ns(),

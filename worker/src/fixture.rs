@@ -90,5 +90,6 @@ pub(crate) fn target_spec(dir: DatasetDir) -> TargetSpec {
         threads: 1,
         buffer_bytes: 4_096,
         placements: vec![],
+        interfaces: vec![],
     }
 }

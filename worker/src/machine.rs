@@ -350,7 +350,7 @@ impl Machine {
         self.hear(peer, now_ns);
         match command {
             Command::Claim { .. } => {}
-            Command::Inspect(spec) => self.on_inspect(peer, spec),
+            Command::Inspect(spec) => self.on_inspect(peer, *spec),
             Command::Arm(plan) => self.on_arm(peer, plan),
             Command::Start { point, t0_fleet_ns, map } => {
                 self.on_start(peer, point, map.to_worker(t0_fleet_ns), now_ns);

@@ -188,6 +188,7 @@ impl Targets {
             total_bytes: space.f_blocks.saturating_mul(space.f_frsize),
             free_inodes: (space.f_files > 0).then_some(space.f_favail),
             alignment,
+            network: None,
         }
     }
 

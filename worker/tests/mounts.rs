@@ -106,5 +106,6 @@ fn spec(root: &Path, bytes: u64, files: u64) -> TargetSpec {
         threads: 1,
         buffer_bytes: 4096,
         placements: vec![],
+        interfaces: vec![],
     }
 }

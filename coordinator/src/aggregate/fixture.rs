@@ -109,6 +109,7 @@ pub(super) fn ready(count: usize) -> Vec<NodeReady> {
                     offset: 4_096,
                     source: AlignmentSource::Statx,
                 }),
+                network: None,
             },
             clock: clock(n),
         })
@@ -176,6 +177,7 @@ fn node_outcome(params: &Params, index: usize, first: u32, threads: &[Vec<Op>]) 
             errors: errors.into_iter().collect(),
             intervals: u32::try_from(intervals.len()).unwrap(),
             ticks: ticks.values().map(|series| series.len() as u64).sum(),
+            samples: 0,
             syncfs_ns: Some(3_000_000 + index as u64),
             cpu_share: Some(0.25),
             stamp_residual_ns: -3,
@@ -186,6 +188,7 @@ fn node_outcome(params: &Params, index: usize, first: u32, threads: &[Vec<Op>]) 
         }),
         intervals,
         ticks,
+        samples: Vec::new(),
         lost: None,
         clock: clock(index),
         residual_ns: Some(-1_000 - i64::try_from(index).unwrap()),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use iofleet_shared::{
     clock::ClockMap,
-    stats::{NodeInterval, PointReport, Tick},
+    stats::{HostSample, NodeInterval, PointReport, Tick},
     wire::{Content, Delivery},
     work::{OpKind, WorkerPlan},
 };
@@ -20,6 +20,7 @@ pub(super) struct NodeRun {
     /// Number of the interval that is due, by kind of operation.
     due: BTreeMap<OpKind, u32>,
     pub(super) ticks: BTreeMap<OpKind, Vec<Tick>>,
+    pub(super) samples: Vec<HostSample>,
     pub(super) report: Option<PointReport>,
     pub(super) lost: Option<String>,
 }
@@ -42,6 +43,7 @@ impl NodeRun {
             intervals: Vec::new(),
             due: BTreeMap::new(),
             ticks: BTreeMap::new(),
+            samples: Vec::new(),
             report: None,
             lost: None,
         }
@@ -66,6 +68,10 @@ impl NodeRun {
         match delivery.content {
             Content::Interval(interval) => self.take_interval(interval),
             Content::Ticks { op, first, ticks } => self.take_ticks(op, first, ticks),
+            Content::Samples(samples) => {
+                self.samples.extend(samples);
+                Ok(())
+            }
             Content::Report(report) => self.take_report(report),
         }
     }
@@ -96,7 +102,10 @@ impl NodeRun {
 
     fn take_report(&mut self, report: PointReport) -> Result<(), String> {
         let ticks: u64 = self.ticks.values().map(|series| series.len() as u64).sum();
-        if report.intervals as usize != self.intervals.len() || report.ticks != ticks {
+        if report.intervals as usize != self.intervals.len()
+            || report.ticks != ticks
+            || report.samples as usize != self.samples.len()
+        {
             return Err("its report speaks of more than it delivered".to_owned());
         }
         self.report = Some(report);
@@ -175,6 +184,7 @@ mod tests {
             errors: Vec::new(),
             intervals,
             ticks,
+            samples: 0,
             syncfs_ns: None,
             cpu_share: None,
             stamp_residual_ns: 0,

@@ -493,9 +493,10 @@ impl Conductor {
     fn outcome(&self, run: PointRun, failed: Option<String>, now: Now) -> PointOutcome {
         let mut nodes: BTreeMap<NodeIndex, NodeOutcome> = BTreeMap::new();
         for (index, node) in run.nodes {
-            let NodeRun { map, intervals, ticks, report, lost, .. } = node;
+            let NodeRun { map, intervals, ticks, samples, report, lost, .. } = node;
             let residual_ns = self.nodes[index.at()].clock.residual_ns(&map, now.ns);
-            let outcome = NodeOutcome { intervals, ticks, report, lost, clock: map, residual_ns };
+            let outcome =
+                NodeOutcome { intervals, ticks, samples, report, lost, clock: map, residual_ns };
             nodes.insert(index, outcome);
         }
         // Nodes that were lost in an earlier point had work in this one too.
@@ -505,6 +506,7 @@ impl Conductor {
                 nodes.entry(*index).or_insert_with(|| NodeOutcome {
                     intervals: Vec::new(),
                     ticks: BTreeMap::new(),
+                    samples: Vec::new(),
                     report: None,
                     lost: Some(why.clone()),
                     clock: ClockMap::IDENTITY,

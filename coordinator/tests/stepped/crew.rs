@@ -109,6 +109,7 @@ pub(crate) fn deliver(
         errors: Vec::new(),
         intervals: u32::try_from(intervals.len()).unwrap(),
         ticks: ticks.values().map(|series| series.len() as u64).sum(),
+        samples: 0,
         syncfs_ns: None,
         cpu_share: None,
         stamp_residual_ns: 0,

@@ -510,6 +510,7 @@ fn target_facts() -> TargetFacts {
         total_bytes: 1 << 41,
         free_inodes: None,
         alignment: None,
+        network: None,
     }
 }
 

@@ -52,6 +52,7 @@ fn target_facts() -> TargetFacts {
         total_bytes: 1,
         free_inodes: None,
         alignment: None,
+        network: None,
     }
 }
 
@@ -110,6 +111,7 @@ fn report(end: ThreadEnd) -> Box<PointReport> {
         errors: vec![],
         intervals: 0,
         ticks: 0,
+        samples: 0,
         syncfs_ns: None,
         cpu_share: Some(0.5),
         stamp_residual_ns: 0,
@@ -242,7 +244,7 @@ fn commands() -> Vec<(&'static str, Event)> {
         ("claim by another", claim(B, "c2")),
         ("claim by the holder", claim(A, "c1")),
         ("command of another", command(B, Command::Release { keep: false })),
-        ("inspect", command(A, Command::Inspect(spec()))),
+        ("inspect", command(A, Command::Inspect(Box::new(spec())))),
         ("arm", arm(PointId { index: 4, attempt: 0 })),
         ("start", start(T0 + S)),
         ("commit", commit()),
@@ -313,7 +315,7 @@ fn a_point_from_claim_to_its_beginning() {
     let mut fixture = Fixture::at(Phase::Idle);
     let effects = fixture.handle(claim(A, "c1"));
     assert_eq!(effects, [sends(Notice::Claimed(facts()))]);
-    let effects = fixture.handle(command(A, Command::Inspect(spec())));
+    let effects = fixture.handle(command(A, Command::Inspect(Box::new(spec()))));
     assert_eq!(effects, [Effect::Inspect { ticket: Ticket(1), spec: spec() }]);
     let found = Event::Inspected { ticket: Ticket(1), result: Ok(target_facts()) };
     assert_eq!(fixture.handle(found), [sends(Notice::Inspected(target_facts()))]);

@@ -44,7 +44,7 @@ async fn a_coordinator_that_leaves_makes_room() {
     let daemon = Daemon::start(root.path());
     let mut first = daemon.coordinator().await;
     first.claim("c1").await;
-    first.ask(Command::Inspect(spec(&dataset(root.path())))).await;
+    first.ask(Command::Inspect(Box::new(spec(&dataset(root.path()))))).await;
     assert!(root.path().join("t/iofleet-d").exists());
     first.connection.close(0_u32.into(), b"");
     // The claim is granted at once, or as soon as the files of the first are gone.
@@ -89,12 +89,12 @@ async fn refusals_come_in_words_and_leave_the_worker_as_it_was() {
     let daemon = Daemon::start(root.path());
     let mut coordinator = daemon.coordinator().await;
     let (kind, text) =
-        refusal(coordinator.ask(Command::Inspect(spec(&dataset(root.path())))).await);
+        refusal(coordinator.ask(Command::Inspect(Box::new(spec(&dataset(root.path()))))).await);
     assert_eq!(kind, RefusalKind::Phase);
     assert!(text.contains("claim"), "{text}");
     coordinator.claim("c1").await;
     let outside = dataset("/elsewhere".as_ref());
-    let (kind, text) = refusal(coordinator.ask(Command::Inspect(spec(&outside))).await);
+    let (kind, text) = refusal(coordinator.ask(Command::Inspect(Box::new(spec(&outside)))).await);
     assert_eq!(kind, RefusalKind::Target);
     let named = root.path().display().to_string();
     assert!(text.contains("/elsewhere/t") && text.contains(&named), "{text}");

@@ -24,6 +24,7 @@ async fn gather(coordinator: &mut Coordinator) -> (Vec<NodeInterval>, Vec<Tick>,
                 assert_eq!(first, series.len() as u64);
                 series.extend(ticks);
             }
+            Content::Samples(_) => {}
             Content::Report(report) => return (intervals, series, report, number),
         }
     }
@@ -79,7 +80,7 @@ async fn a_point_that_is_stopped_reports_as_always() {
                 assert_eq!(interval.k, intervals);
                 intervals += 1;
             }
-            Content::Ticks { .. } => {}
+            Content::Ticks { .. } | Content::Samples(_) => {}
             Content::Report(report) => break report,
         }
     };

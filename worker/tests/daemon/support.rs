@@ -209,7 +209,7 @@ impl Coordinator {
     /// Claims, inspects and arms.
     pub(crate) async fn prepare(&mut self, plan: &WorkerPlan) {
         assert!(matches!(self.claim(&plan.dir.campaign).await, Notice::Claimed(_)));
-        let notice = self.ask(Command::Inspect(spec(&plan.dir))).await;
+        let notice = self.ask(Command::Inspect(Box::new(spec(&plan.dir)))).await;
         assert!(matches!(notice, Notice::Inspected(_)), "{notice:?}");
         let notice = self.ask(Command::Arm(Box::new(plan.clone()))).await;
         assert!(matches!(notice, Notice::Armed { point: POINT, .. }), "{notice:?}");

@@ -5,13 +5,16 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     clock::ClockMap,
-    facts::{AlignmentSource, DirectAlignment, HostFacts, TargetFacts},
+    facts::{
+        AlignmentSource, DirectAlignment, HostFacts, LinkFacts, LinkKind, LinkRule, NetworkFacts,
+        TargetFacts,
+    },
     ids::PointId,
     lifecycle::Phase,
     stats::{
-        Bucket, CpuTime, DamageCount, DamageKind, ErrorCount, FileTimes, FirstEnd, Latency,
-        NamesLeft, NodeInterval, Offered, OpCounts, PointReport, ThreadEnd, ThreadReport, Tick,
-        Written, WrittenPart,
+        Bucket, CpuCounters, CpuTime, DamageCount, DamageKind, ErrorCount, FileTimes, FirstEnd,
+        HostSample, Latency, LinkCounters, NamesLeft, NodeInterval, Offered, OpCounts, PointReport,
+        ThreadEnd, ThreadReport, Tick, Written, WrittenPart,
     },
     wire::{Beat, Refusal, RefusalKind, Removal},
     work::{
@@ -126,10 +129,11 @@ fn commands() -> Vec<Command> {
         threads: 3,
         buffer_bytes: 4,
         placements: vec![placement()],
+        interfaces: vec![text("ib0")],
     };
     vec![
         Command::Claim { campaign: text("c"), holder: text("a@b, pid 1"), node: text("n") },
-        Command::Inspect(target),
+        Command::Inspect(Box::new(target)),
         Command::Arm(Box::new(worker_plan())),
         Command::Start { point: POINT, t0_fleet_ns: 99, map },
         Command::Commit { point: POINT },
@@ -166,6 +170,24 @@ fn target() -> TargetFacts {
         total_bytes: 2,
         free_inodes: None,
         alignment: Some(DirectAlignment { memory: 512, offset: 4096, source }),
+        network: Some(network()),
+    }
+}
+
+fn network() -> NetworkFacts {
+    let link = |kind| LinkFacts {
+        name: text("ib0"),
+        kind,
+        bits_per_s: Some(100_000_000_000),
+        speed_source: text("kernel"),
+        mtu: Some(2044),
+        driver: text("mlx5_core"),
+    };
+    NetworkFacts {
+        rule: LinkRule::Route,
+        reason: text("10.0.0.1"),
+        links: vec![link(LinkKind::InfiniBand)],
+        others: vec![link(LinkKind::Ethernet), link(LinkKind::Roce)],
     }
 }
 
@@ -238,6 +260,7 @@ fn report() -> PointReport {
         }],
         intervals: 3,
         ticks: 300,
+        samples: 0,
         syncfs_ns: None,
         cpu_share: Some(0.25),
         stamp_residual_ns: -1,
@@ -269,7 +292,16 @@ fn deliveries() -> Vec<Delivery> {
     };
     let ticks = vec![Tick { bytes: u64::MAX, ops: 1, busy_ns: 2 }; 3];
     let ticks = crate::wire::Content::Ticks { op: OpKind::Write, first: 100, ticks };
-    [crate::wire::Content::Interval(interval), ticks, crate::wire::Content::Report(report())]
+    let sample = HostSample {
+        at_ns: -5,
+        links: vec![Some(LinkCounters { rx_bytes: 1, tx_bytes: u64::MAX }), None],
+        cpu: Some(CpuCounters { user_ns: 1, ..CpuCounters::default() }),
+        busiest_core_milli: None,
+        run_delay_ns: Some(7),
+    };
+    let samples = crate::wire::Content::Samples(vec![sample; 2]);
+    let report = crate::wire::Content::Report(report());
+    [crate::wire::Content::Interval(interval), ticks, samples, report]
         .into_iter()
         .zip(0..)
         .map(|(content, number)| Delivery { point: POINT, number, content })
@@ -336,10 +368,10 @@ fn a_cut_body_is_never_taken_for_the_whole() {
 #[test]
 fn bytes_are_pinned() {
     let header = Header { kind: 2, length: 0x0001_0203 }.encode();
-    assert_eq!(header, *b"IOFL\x02\x00\x02\x00\x03\x02\x01\x00");
+    assert_eq!(header, *b"IOFL\x03\x00\x02\x00\x03\x02\x01\x00");
     let frame = Datagram::Alive { sequence: 0x0102_0304_0506_0708 }.encode().unwrap();
     let (header, body) = frame.split_at(HEADER_BYTES);
-    assert_eq!(header, [b"IOFL\x02\x00\x04\x00".as_slice(), &length(body)].concat());
+    assert_eq!(header, [b"IOFL\x03\x00\x04\x00".as_slice(), &length(body)].concat());
     assert_eq!(body[..9], [2, 8, 7, 6, 5, 4, 3, 2, 1]);
     let kinds = [Command::KIND, Notice::KIND, Delivery::KIND, Datagram::KIND];
     assert_eq!(kinds, [1, 2, 3, 4]);
@@ -361,9 +393,9 @@ fn headers_of_strangers_are_refused_by_name() {
     for at in 0..4 {
         assert_eq!(with(at, b'x'), Err(CodecError::Magic));
     }
-    assert_eq!(with(4, 1), Err(CodecError::Version(1)));
-    assert_eq!(with(4, 3), Err(CodecError::Version(3)));
-    assert_eq!(with(5, 1), Err(CodecError::Version(0x0102)));
+    assert_eq!(with(4, 2), Err(CodecError::Version(2)));
+    assert_eq!(with(4, 4), Err(CodecError::Version(4)));
+    assert_eq!(with(5, 1), Err(CodecError::Version(0x0103)));
     assert_eq!(with(8, 1), Err(CodecError::Length(FRAME_BYTES_MAX + 1)));
 }
 

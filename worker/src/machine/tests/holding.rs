@@ -128,8 +128,11 @@ fn a_shutdown_removes_files_and_is_bounded() {
 #[test]
 fn one_inspection_at_a_time() {
     let mut fixture = Fixture::at(Phase::Claimed);
-    fixture.handle(command(A, Command::Inspect(spec())));
-    assert_eq!(words(&fixture.handle(command(A, Command::Inspect(spec())))), "Refused(Phase)>1");
+    fixture.handle(command(A, Command::Inspect(Box::new(spec()))));
+    assert_eq!(
+        words(&fixture.handle(command(A, Command::Inspect(Box::new(spec()))))),
+        "Refused(Phase)>1"
+    );
     assert_eq!(words(&fixture.handle(arm(POINT))), "Refused(Phase)>1");
     // Its answer is for the coordinator that asked, not for the next one.
     fixture.handle(Event::Gone { peer: A });

@@ -133,7 +133,7 @@ fn long_series_go_in_chunks() {
         .iter()
         .filter_map(|delivery| match &delivery.content {
             Content::Ticks { op, first, ticks } => Some((*op, *first, ticks.len())),
-            Content::Interval(_) | Content::Report(_) => None,
+            Content::Interval(_) | Content::Samples(_) | Content::Report(_) => None,
         })
         .collect();
     let last = (OpKind::Write, TICKS_PER_FRAME as u64, 1);
