@@ -26,6 +26,7 @@ pub use ort::{LoadPoint, ort};
 pub use repetition::{Repetition, repetition};
 pub use spread::{Payload, Spread};
 pub use steady::{Steady, steady};
+pub use wire::{HostWire, WireBytes};
 
 mod kinds;
 mod latency;
@@ -35,6 +36,7 @@ mod repetition;
 pub(crate) mod script;
 mod spread;
 mod steady;
+mod wire;
 
 /// Overlap below which the headline is `span`, and `thread_sum` and `first_done` are no aggregates.
 pub const OVERLAP_MIN: f64 = 0.9;
