@@ -34,6 +34,7 @@ mod cpu;
 mod fixture;
 mod kinds;
 mod marks;
+mod network;
 mod parts;
 mod series;
 mod sums;
@@ -94,8 +95,7 @@ pub fn assemble(
     let by_op = PointTimes::of(plan, outcome);
     let all = by_op.all();
     let mut record = point.record(&by_op, &all);
-    let common = figures.bandwidth.common.filter(|_| params.moves_data());
-    record.network = network(fleet, plan, common);
+    record.network = network::of(&point, fleet);
     record.steady = steady;
     let flaws = sums::flaws(&point, &record);
     record.marks = marks::of(&point, &record, durability, flaws.as_deref());
@@ -338,21 +338,6 @@ fn times_of(thread: &ThreadReport) -> ThreadTimes {
         busy_end_ns: thread.busy_end_ns,
         // Plans have no thread without blocks.
         has_work: true,
-    }
-}
-
-/// The limit that the scenario states for the nodes that took part, and the share of it that
-/// payload reached.
-fn network(fleet: &FleetConfig, plan: &PointPlan, common: Option<f64>) -> Network {
-    let nodes = to_f64(plan.active.len() as u64);
-    let links = fleet.link_speed.map(|speed| (speed * nodes, "link_speed"));
-    let stated = fleet.network_limit.map(|limit| (limit, "network_limit"));
-    let least = links.into_iter().chain(stated).min_by(|a, b| a.0.total_cmp(&b.0));
-    Network {
-        limit_bytes_per_s: least.map(|(limit, _)| limit),
-        limit_source: least.map(|(_, source)| source.to_owned()),
-        payload_share: least.zip(common).map(|((limit, _), common)| common / limit),
-        ..Network::default()
     }
 }
 

@@ -13,11 +13,13 @@ pub use cpu::Cpu;
 pub use kinds::{
     ByOp, Histogram, Interval, IntervalOp, IntervalPhase, Latencies, Latency, LatencyKind, Rates,
 };
+pub use network::{Direction, Link, Network, WireInterval};
 pub use params::{OpWeight, Options, Params, Rate, SizeWeight, Swept};
 
 mod checks;
 mod cpu;
 mod kinds;
+mod network;
 mod params;
 
 /// Name and version of the document.
@@ -180,19 +182,6 @@ pub struct Target {
     pub direct_alignment_bytes: Option<u32>,
     /// Who says so: `statx` or `probe`.
     pub direct_alignment_source: Option<String>,
-}
-
-/// A network port.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-pub struct Link {
-    /// Its name.
-    pub name: String,
-    /// Its speed in each direction.
-    pub bits_per_s: u64,
-    /// Who says so.
-    pub source: String,
 }
 
 /// How a point came out.
@@ -376,27 +365,6 @@ pub struct Window {
     pub overlap: f64,
 }
 
-/// The network's view of a point.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-pub struct Network {
-    /// Limit in the direction of the payload.
-    pub limit_bytes_per_s: Option<f64>,
-    /// Who says so.
-    pub limit_source: Option<String>,
-    /// Bytes sent.
-    pub tx_bytes: Option<u64>,
-    /// Bytes received.
-    pub rx_bytes: Option<u64>,
-    /// `common` / limit.
-    pub payload_share: Option<f64>,
-    /// Wire bytes / limit.
-    pub wire_share: Option<f64>,
-    /// Wire bytes / payload.
-    pub wire_per_payload: Option<f64>,
-}
-
 /// How a node came out of a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -438,6 +406,20 @@ pub struct PointNode {
     pub cpu_system_ns: Option<u64>,
     /// Share of its machine's CPU time that was busy.
     pub cpu_share: Option<f64>,
+    /// Bytes that its network host's links sent from T0 until it had flushed; workers of one host
+    /// share them. Null where they are not known.
+    #[serde(default)]
+    pub tx_bytes: Option<u64>,
+    /// Bytes that they received.
+    #[serde(default)]
+    pub rx_bytes: Option<u64>,
+    /// Greatest share of an interval in which one of its CPUs was busy; null where it is not known.
+    #[serde(default)]
+    pub busiest_core_share: Option<f64>,
+    /// Time that its I/O threads were ready to run and did not, over their own time; null where it
+    /// is not known.
+    #[serde(default)]
+    pub run_delay_share: Option<f64>,
     /// What should be known of how its engine ran.
     #[serde(default)]
     pub remarks: Vec<String>,

@@ -86,6 +86,18 @@ pub struct FleetConfig {
     pub network_limit: Option<f64>,
     /// Bytes per second.
     pub link_speed: Option<f64>,
+    /// Bytes per second.
+    pub storage_limit: Option<f64>,
+    /// In 1/1000; none: 1.
+    pub expected_wire_milli: Option<u32>,
+}
+
+impl FleetConfig {
+    /// Bytes on the clients' links for one byte of payload written.
+    #[must_use]
+    pub fn expected_wire_per_payload(&self) -> f64 {
+        self.expected_wire_milli.map_or(1.0, |milli| f64::from(milli) / 1000.0)
+    }
 }
 
 /// A worker's place in the host list.

@@ -5,15 +5,15 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use iofleet_shared::facts::AlignmentSource;
+use iofleet_shared::facts::{AlignmentSource, LinkFacts, NetworkFacts};
 
 use super::marks::OVERLOADED;
 use crate::{
     events::NodeReady,
     figures::{self, LoadPoint},
     record::{
-        Campaign, CampaignRecord, CampaignStatus, Clock, Headline, LoadCurve, Node, PointRecord,
-        PointStatus, Repetition, SCHEMA, Swept, Target, Tool, Unit,
+        Campaign, CampaignRecord, CampaignStatus, Clock, Headline, Link, LoadCurve, Node,
+        PointRecord, PointStatus, Repetition, SCHEMA, Swept, Target, Tool, Unit,
     },
     scenario::Scenario,
 };
@@ -81,8 +81,25 @@ pub fn node(ready: &NodeReady) -> Node {
             direct_alignment_bytes: target.alignment.map(|alignment| alignment.offset),
             direct_alignment_source: target.alignment.map(|alignment| source(alignment.source)),
         },
-        links: Vec::new(),
+        links: target.network.as_ref().map(links).unwrap_or_default(),
     }
+}
+
+/// Those that carry the traffic, and then the others.
+fn links(network: &NetworkFacts) -> Vec<Link> {
+    let link = |carries: bool| {
+        move |link: &LinkFacts| Link {
+            name: link.name.clone(),
+            carries,
+            bits_per_s: link.bits_per_s,
+            source: link.speed_source.clone(),
+            rule: network.rule.name().to_owned(),
+            mtu: link.mtu,
+            driver: link.driver.clone(),
+        }
+    };
+    let carry = network.links.iter().map(link(true));
+    carry.chain(network.others.iter().map(link(false))).collect()
 }
 
 /// Statistics of points that were measured more than once: same stage, same swept values.

@@ -1,9 +1,9 @@
 //! What operations cost the generator's own threads. Pure.
 
-use iofleet_shared::stats::{CpuTime, ThreadEnd, ThreadReport};
+use iofleet_shared::stats::{CpuTime, HostSample, PointReport, ThreadEnd, ThreadReport};
 
 use super::to_f64;
-use crate::record::Cpu;
+use crate::{events::NodeOutcome, record::Cpu};
 
 /// Sums over threads. None where they are not known: there is no thread, one never returned and so
 /// never said, or the kernel says nothing, for no thread runs in no time.
@@ -25,4 +25,23 @@ pub(super) fn cpu<'a>(threads: impl Iterator<Item = &'a ThreadReport>) -> Option
         user_ns: user,
         system_ns: system,
     })
+}
+
+/// Greatest share of an interval in which one CPU of a node was busy, of those that began at T0 or
+/// later. None where no sample says.
+pub(super) fn busiest_core(node: &NodeOutcome) -> Option<f64> {
+    let pairs = node.samples.windows(2).filter(|pair| pair[0].at_ns >= 0);
+    let greatest = pairs.filter_map(|pair| pair[1].busiest_core_milli).max()?;
+    Some(f64::from(greatest) / 1000.0)
+}
+
+/// Time that a node's I/O threads were ready to run and did not, over the time in which they had
+/// work: from T0 to the last sample. None where the kernel does not count it.
+pub(super) fn run_delay(node: &NodeOutcome, report: &PointReport) -> Option<f64> {
+    let delay = |sample: &HostSample| sample.run_delay_ns;
+    let (first, last) = node.samples.iter().find(|s| s.at_ns >= 0).zip(node.samples.last())?;
+    let waited = delay(last)?.checked_sub(delay(first)?)?;
+    let time = u64::try_from(last.at_ns - first.at_ns).ok().filter(|time| *time > 0)?;
+    let threads = report.threads.len() as u64;
+    (threads > 0).then(|| to_f64(waited) / (to_f64(time) * to_f64(threads)))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use iofleet_shared::{stats::ThreadEnd, work::EngineKind};
 
-use super::{Point, to_f64};
+use super::{Point, network, to_f64};
 use crate::{
     figures::{
         ACHIEVED_MIN, BUSY_SHARE_MAX, BUSY_SHARE_MIN, CLOCK_SHARE_MAX, Durability, OVERLAP_MIN,
@@ -15,6 +15,9 @@ use crate::{
 
 /// Share of the network's stated limit above which something is wrong.
 const PAYLOAD_SHARE_MAX: f64 = 1.0;
+
+/// Wire bytes over expected ones below which the links are doubtful.
+const WIRE_EXPLAINS_MIN: f64 = 0.9;
 
 /// The kind of a mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +56,7 @@ codes! {
     RE_READ = "re-read",
     REWRITTEN = "rewritten",
     ABOVE_LIMIT = "above-limit",
+    LINKS_DOUBTFUL = "links-doubtful",
     SHORT_TRANSFERS = "short-transfers",
     INTERVALS_LATE = "intervals-late",
 }
@@ -84,6 +88,7 @@ pub(super) fn of(
     marks.time(point, record);
     if !moves_nothing {
         marks.reads(point, record);
+        marks.links(point, record);
     }
     marks.intervals(point);
     marks.0
@@ -291,6 +296,34 @@ impl Marks {
                 record.short_transfers
             );
             self.add(SHORT_TRANSFERS, Some(to_f64(record.short_transfers)), Some(0.0), text);
+        }
+    }
+
+    /// Wire bytes that don't explain the payload. Page caches may, where they are in use; then it is
+    /// the links only if another port moved what they did not.
+    fn links(&mut self, point: &Point<'_>, record: &PointRecord) {
+        let direct = point.plan.spec.params.options.direct;
+        for way in &record.network.directions {
+            let Some(ratio) = way.wire_per_payload else { continue };
+            let ratio = ratio / way.expected_wire_per_payload;
+            if ratio >= WIRE_EXPLAINS_MIN {
+                continue;
+            }
+            let others = network::elsewhere(point, to_f64(record.bytes));
+            if others.is_empty() && !direct {
+                continue;
+            }
+            let why = if others.is_empty() {
+                "no other port moved it either: name the links with `interfaces`".to_owned()
+            } else {
+                format!("what moved is {}: name it with `interfaces`", others.join(", "))
+            };
+            let text = format!(
+                "the links explain {:.0} % of the payload of {}s; {why}",
+                ratio * 100.0,
+                way.op
+            );
+            self.add(LINKS_DOUBTFUL, Some(ratio), Some(WIRE_EXPLAINS_MIN), text);
         }
     }
 

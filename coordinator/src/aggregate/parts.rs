@@ -8,8 +8,8 @@ use iofleet_shared::{
 
 use super::{
     Point,
-    cpu::cpu,
-    report_of,
+    cpu::{busiest_core, cpu, run_delay},
+    network, report_of,
     series::{all_kinds, phase_of},
     signed_seconds,
 };
@@ -40,6 +40,8 @@ impl Point<'_> {
         let part = |window: Window| window.of(&all_kinds(&node.ticks)).0.per(window.length_ns());
         let part = self.figures.window.map(part);
         let cpu = cpu(report.threads.iter());
+        let facts = self.nodes.get(index.at()).and_then(|node| node.target.network.as_ref());
+        let wire = network::of_node(&(index, node, report), facts);
         PointNode {
             node: self.name(index),
             status: if stuck { NodeStatus::Stuck } else { NodeStatus::Ok },
@@ -51,6 +53,10 @@ impl Point<'_> {
             cpu_ns: cpu.map(|cpu| cpu.user_ns.saturating_add(cpu.system_ns)),
             cpu_system_ns: cpu.map(|cpu| cpu.system_ns),
             cpu_share: report.cpu_share,
+            tx_bytes: wire.map(|wire| network::rounded(wire.tx)),
+            rx_bytes: wire.map(|wire| network::rounded(wire.rx)),
+            busiest_core_share: busiest_core(node),
+            run_delay_share: run_delay(node, report),
             remarks: report.remarks.clone(),
         }
     }
@@ -69,6 +75,10 @@ impl Point<'_> {
             cpu_ns: None,
             cpu_system_ns: None,
             cpu_share: None,
+            tx_bytes: None,
+            rx_bytes: None,
+            busiest_core_share: None,
+            run_delay_share: None,
             remarks: Vec::new(),
         }
     }

@@ -27,6 +27,7 @@ mod costs;
 mod doubts;
 mod mixes;
 mod whole;
+mod wire;
 
 fn close(figure: Option<f64>, expected: f64) -> bool {
     figure.is_some_and(|figure| (figure - expected).abs() <= expected.abs() * 1e-12)
@@ -216,6 +217,10 @@ fn a_lost_node_is_named_and_in_no_sum() {
         cpu_ns: None,
         cpu_system_ns: None,
         cpu_share: None,
+        tx_bytes: None,
+        rx_bytes: None,
+        busiest_core_share: None,
+        run_delay_share: None,
         remarks: Vec::new(),
     };
     assert_eq!(record.nodes[1], lost);
@@ -497,7 +502,7 @@ fn the_least_stated_limit_is_the_networks() {
     let script = even(2, 1, 5, 100);
     let (plan, common) = (plan(&script), f64::from(10 << 20) / 0.5);
     let with = |link_speed, network_limit| {
-        let fleet = FleetConfig { workers: Vec::new(), network_limit, link_speed };
+        let fleet = FleetConfig { network_limit, link_speed, ..FleetConfig::default() };
         assemble(&plan, &fleet, &ready(2), &outcome(&plan, &script)).0.network
     };
     let links = with(Some(1e9), Some(3e9));
@@ -507,5 +512,7 @@ fn the_least_stated_limit_is_the_networks() {
     let fabric = with(Some(2e9), Some(3e9));
     assert_eq!(fabric.limit_source.as_deref(), Some("network_limit"));
     assert_eq!(fabric.payload_share, Some(common / 3e9));
-    assert_eq!(with(None, None), Network::default());
+    let none = with(None, None);
+    assert_eq!((none.limit_bytes_per_s, none.payload_share), (None, None));
+    assert_eq!(none.directions[0].payload_bytes_per_s, Some(common));
 }

@@ -194,11 +194,11 @@ mod tests {
     /// 50 bytes in the half second before T0 are 100 a second; those after T0 don't count.
     #[test]
     fn the_idle_rate_is_of_the_time_before_t0() {
-        let samples = samples(&[(-S / 2, 0, 0), (-1_000, 50, 25), (S, 9_000, 0)]);
-        let idle = HostWire::new(&samples, 0..1).idle().unwrap();
+        let armed = samples(&[(-S / 2, 0, 0), (-1_000, 50, 25), (S, 9_000, 0)]);
+        let idle = HostWire::new(&armed, 0..1).idle().unwrap();
         assert!((idle.tx - 100.0).abs() < 0.001 && (idle.rx - 50.0).abs() < 0.001, "{idle:?}");
-        let close = super::tests::samples(&[(-1_000_000, 0, 0), (-1, 50, 0), (S, 60, 0)]);
-        assert_eq!(HostWire::new(&close, 0..1).idle(), None);
+        let short = samples(&[(-1_000_000, 0, 0), (-1, 50, 0), (S, 60, 0)]);
+        assert_eq!(HostWire::new(&short, 0..1).idle(), None);
     }
 
     #[test]

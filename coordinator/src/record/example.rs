@@ -68,8 +68,12 @@ fn node() -> Node {
         },
         links: vec![Link {
             name: "ib0".to_owned(),
-            bits_per_s: 100_000_000_000,
+            carries: true,
+            bits_per_s: Some(100_000_000_000),
             source: "sysfs".to_owned(),
+            rule: "route".to_owned(),
+            mtu: Some(4_092),
+            driver: "mlx5_core".to_owned(),
         }],
     }
 }
@@ -137,6 +141,25 @@ fn network() -> Network {
         payload_share: Some(0.126),
         wire_share: Some(0.128),
         wire_per_payload: Some(1.017),
+        directions: vec![Direction {
+            direction: "tx".to_owned(),
+            op: "write".to_owned(),
+            limit_bytes_per_s: Some(12.5e9),
+            limit_side: Some("clients".to_owned()),
+            limit_source: Some("sysfs".to_owned()),
+            payload_bytes_per_s: Some(1.575e9),
+            wire_bytes_per_s: Some(1.6e9),
+            idle_bytes_per_s: Some(1_200.0),
+            payload_share: Some(0.126),
+            wire_share: Some(0.128),
+            wire_per_payload: Some(1.017),
+            expected_wire_per_payload: 1.0,
+        }],
+        intervals: vec![WireInterval {
+            k: 0,
+            tx_bytes: Some(1_600_000_000),
+            rx_bytes: Some(1_800_000),
+        }],
     }
 }
 
@@ -179,6 +202,10 @@ fn nodes() -> Vec<PointNode> {
         cpu_ns: Some(17_000_625),
         cpu_system_ns: Some(15_751_875),
         cpu_share: Some(0.04),
+        tx_bytes: Some(8_000_000_000),
+        rx_bytes: Some(9_000_000),
+        busiest_core_share: Some(0.62),
+        run_delay_share: Some(0.001),
         remarks: vec!["no registered buffers".to_owned()],
     }]
 }

@@ -1,6 +1,8 @@
 //! What a campaign says in sentences: its best results, what is doubtful about them, what went
 //! wrong, and what lies behind the headline.
 
+use std::fmt::Write as _;
+
 use iofleet_shared::units;
 
 use super::{format_rate, headline, plural, point_list, rate_of, unit_of};
@@ -43,19 +45,21 @@ fn took_part(reported: u64, planned: u64, what: &str) -> String {
     }
 }
 
-/// The share of the network's stated limit, where one was stated.
+/// The share of the network's limit, and what crossed the wire, where they are known.
 fn limit(point: &PointRecord, binary: bool) -> String {
     let network = &point.network;
-    network.limit_bytes_per_s.zip(network.payload_share).map_or_else(
-        String::new,
-        |(limit, share)| {
-            format!(
-                ", {:.1} % of the network's limit of {}",
-                share * 100.0,
-                units::format_rate(limit, binary)
-            )
-        },
-    )
+    let mut text = String::new();
+    if let Some((limit, share)) = network.limit_bytes_per_s.zip(network.payload_share) {
+        let limit = units::format_rate(limit, binary);
+        let _ = write!(text, ", {:.1} % of the network's limit of {limit}", share * 100.0);
+        if let Some(wire) = network.wire_share {
+            let _ = write!(text, " ({:.1} % of it on the wire)", wire * 100.0);
+        }
+    }
+    if let Some(ratio) = network.wire_per_payload {
+        let _ = write!(text, ", {ratio:.3} bytes on the wire for each of payload");
+    }
+    text
 }
 
 /// The points of one stage, and the best of them.

@@ -136,7 +136,7 @@ fn resolved<'a>(id: KeyId, mut drafts: impl Iterator<Item = &'a Draft<'a>>) -> O
 /// and path, and without the way in which it was written.
 pub(super) fn id(points: &[PointSpec], fleet: &FleetConfig, target: &TargetConfig) -> String {
     let bits = |limit: Option<f64>| limit.map(|limit| rate(limit).bits_per_s());
-    let meaning = json!({
+    let mut meaning = json!({
         "fleet": {
             "network_limit_bits_per_s": bits(fleet.network_limit),
             "link_speed_bits_per_s": bits(fleet.link_speed),
@@ -144,6 +144,13 @@ pub(super) fn id(points: &[PointSpec], fleet: &FleetConfig, target: &TargetConfi
         "target": { "keep": target.keep },
         "points": points.iter().map(point).collect::<Vec<_>>(),
     });
+    // Later keys stand in it only where they are set, so that older ids stay what they are.
+    if let Some(limit) = bits(fleet.storage_limit) {
+        meaning["fleet"]["storage_limit_bits_per_s"] = json!(limit);
+    }
+    if let Some(milli) = fleet.expected_wire_milli {
+        meaning["fleet"]["expected_wire_per_payload_milli"] = json!(milli);
+    }
     let mut text = String::new();
     canonical(&mut text, &meaning);
     let digest = Sha256::digest(text.as_bytes());

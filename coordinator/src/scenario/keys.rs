@@ -22,6 +22,8 @@ pub enum KeyId {
     Workers,
     NetworkLimit,
     LinkSpeed,
+    StorageLimit,
+    ExpectedWire,
     Path,
     Keep,
     TargetFiles,

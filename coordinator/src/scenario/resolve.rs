@@ -159,6 +159,11 @@ fn fleet(file: &ScenarioFile, context: &Context, problems: &mut Problems) -> Fle
         workers: Vec::new(),
         network_limit: rate(KeyId::NetworkLimit),
         link_speed: rate(KeyId::LinkSpeed),
+        storage_limit: rate(KeyId::StorageLimit),
+        expected_wire_milli: match file.single.get(&KeyId::ExpectedWire).map(|s| &s.value) {
+            Some(Value::Decimal(milli)) => Some(*milli).filter(|milli| *milli != 1000),
+            _ => None,
+        },
     };
     let key = Key::of(KeyId::Workers);
     let flag = context.workers_flag.as_ref().map(|list| {

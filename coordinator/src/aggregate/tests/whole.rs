@@ -1,6 +1,7 @@
 //! One point, every key of its record: all numbers differ, so that no two can be swapped.
 
 use super::*;
+use crate::record::Direction;
 
 /// Edges lie on ticks and operations last 4, 8, 16 or 32 of them, so that every share is exact.
 /// Thread 2 idles from 180 to 190 ms.
@@ -89,7 +90,7 @@ fn expected() -> PointRecord {
         fsync_s: Some(0.007),
         syncfs_s: Some(0.003_000_001),
         steady: None,
-        network: Network::default(),
+        network: network(),
         verdict: None,
         nodes: nodes(),
         threads: threads(),
@@ -182,6 +183,25 @@ fn service() -> LatencySummary {
     }
 }
 
+/// Nothing is known of links, and so there is the payload's direction alone.
+fn network() -> Network {
+    let direction = Direction {
+        direction: "tx".to_owned(),
+        op: "write".to_owned(),
+        limit_bytes_per_s: None,
+        limit_side: None,
+        limit_source: None,
+        payload_bytes_per_s: Some((15_104.0 + 23_040.0 + 131_072.0) / 0.45),
+        wire_bytes_per_s: None,
+        idle_bytes_per_s: None,
+        payload_share: None,
+        wire_share: None,
+        wire_per_payload: None,
+        expected_wire_per_payload: 1.0,
+    };
+    Network { directions: vec![direction], ..Network::default() }
+}
+
 fn nodes() -> Vec<PointNode> {
     let node =
         |name: &str, bytes, ops, in_window: (f64, f64), cpu_share, cpu_ns: (_, _)| PointNode {
@@ -195,6 +215,10 @@ fn nodes() -> Vec<PointNode> {
             cpu_ns: Some(cpu_ns.0),
             cpu_system_ns: Some(cpu_ns.1),
             cpu_share: Some(cpu_share),
+            tx_bytes: None,
+            rx_bytes: None,
+            busiest_core_share: None,
+            run_delay_share: None,
             remarks: Vec::new(),
         };
     vec![

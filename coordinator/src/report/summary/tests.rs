@@ -149,6 +149,10 @@ fn lost_nodes_are_named_with_the_points_of_their_spell() {
         cpu_ns: None,
         cpu_system_ns: None,
         cpu_share: None,
+        tx_bytes: None,
+        rx_bytes: None,
+        busiest_core_share: None,
+        run_delay_share: None,
         remarks: Vec::new(),
     });
     let expected = [
@@ -215,6 +219,10 @@ fn mixes_loads_names_damage_and_remarks_are_told() {
         cpu_ns: None,
         cpu_system_ns: None,
         cpu_share: None,
+        tx_bytes: None,
+        rx_bytes: None,
+        busiest_core_share: None,
+        run_delay_share: None,
         remarks: vec!["io_uring: no registered buffers".to_owned()],
     });
     let mut campaign = complete(points);

@@ -40,8 +40,27 @@ pub static KEYS: &[Key] = &[
         "link_speed",
         Place::Fleet,
         Kind::Rate,
-        "Speed of each client's link in each direction; times the nodes it bounds the fleet.",
+        "Speed of each client's link in each direction; times the network hosts it bounds the \
+         fleet.",
     )
+    .flagged(),
+    key(
+        KeyId::StorageLimit,
+        "storage_limit",
+        Place::Fleet,
+        Kind::Rate,
+        "What the storage side's links carry in one direction.",
+    )
+    .flagged(),
+    key(
+        KeyId::ExpectedWire,
+        "expected_wire_per_payload",
+        Place::Fleet,
+        Kind::Decimal(1, 100_000),
+        "Bytes that the clients' links send for one byte of payload written: 2 where clients write \
+         two copies, 1.25 where they write 4 + 1 pieces.",
+    )
+    .or("1")
     .flagged(),
     key(
         KeyId::Path,

@@ -10,7 +10,10 @@ fn values(id: KeyId) -> (&'static str, &'static str, &'static str) {
     match id {
         KeyId::Name | KeyId::Question | KeyId::Notes | KeyId::StageName => ("\"a\"", "\"b\"", ""),
         KeyId::Workers => ("\"a,b\"", "\"a,c\"", ""),
-        KeyId::NetworkLimit | KeyId::LinkSpeed => ("\"1 Gbit/s\"", "\"2 Gbit/s\"", ""),
+        KeyId::NetworkLimit | KeyId::LinkSpeed | KeyId::StorageLimit => {
+            ("\"1 Gbit/s\"", "\"2 Gbit/s\"", "")
+        }
+        KeyId::ExpectedWire => ("1.25", "2", ""),
         KeyId::Path => ("\"/p\"", "\"/q\"", ""),
         KeyId::TargetFiles => ("[\"/a\"]", "[\"/a\", \"/b\"]", "layout = \"file-list\"\n"),
         KeyId::TargetDevices => ("[\"/dev/a\"]", "[\"/dev/b\"]", "layout = \"device\"\n"),
