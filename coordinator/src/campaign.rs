@@ -24,7 +24,7 @@ use crate::{
 
 /// How long the close frames get to leave. Workers have said their last word by then, so that a
 /// lost one costs nothing; quinn's `wait_idle` would take three probe time-outs.
-const GOODBYE: Duration = Duration::from_millis(2);
+pub(crate) const GOODBYE: Duration = Duration::from_millis(2);
 
 /// A campaign that can't be conducted, for reasons of this machine.
 #[derive(Debug, thiserror::Error)]
@@ -119,14 +119,14 @@ fn now_at(ns: u64) -> Now {
 }
 
 /// What ends a campaign from outside: Ctrl-C, SIGTERM, SIGHUP.
-struct Signals {
+pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hang_up: Signal,
 }
 
 impl Signals {
-    fn listen() -> std::io::Result<Self> {
+    pub(crate) fn listen() -> std::io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
@@ -134,7 +134,7 @@ impl Signals {
         })
     }
 
-    async fn next(&mut self) {
+    pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}

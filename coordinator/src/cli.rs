@@ -14,6 +14,7 @@ use crate::{exit::Exit, store::Store};
 pub mod calibrate;
 pub mod keys;
 pub mod list;
+pub mod netbench;
 pub mod plan;
 pub mod run;
 pub mod show;
@@ -49,6 +50,8 @@ enum Command {
     /// Measure the generator itself: what each engine and thread count can reach on each node, and
     /// what one operation costs. Stored as a campaign named `calibration`.
     Calibrate(Box<calibrate::CalibrateArgs>),
+    /// Measure the network alone, memory to memory over TCP, between clients or against other hosts.
+    Netbench(netbench::NetbenchArgs),
     /// Say in words and numbers what would run. Asks no worker.
     Plan(Box<plan::PlanArgs>),
     /// Campaigns in the results store.
@@ -158,6 +161,7 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
             drop(out);
             calibrate::run(*args)
         }
+        Command::Netbench(args) => netbench::run(&args, &mut out),
         Command::Plan(args) => plan::run(&args, &mut out),
         Command::List(args) => list::run(&args, &mut out),
         Command::Show(args) => show::run(&args, &mut out),

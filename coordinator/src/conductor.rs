@@ -292,6 +292,8 @@ impl Conductor {
             Notice::Inspected(facts) => self.nodes[index.at()].target = Some(facts),
             Notice::Refused(refusal) => self.on_refused(index, refusal.kind, &refusal.text),
             Notice::Released(removal) => self.nodes[index.at()].released = Some(removal),
+            // Nobody asks for it in a campaign.
+            Notice::NetListening { .. } | Notice::NetMeasured { .. } => {}
             Notice::Armed { .. } | Notice::Ready { .. } | Notice::NotStarted { .. } => {
                 self.point_notice(index, &notice);
             }

@@ -3,12 +3,13 @@
 //!
 //! Modules from the top floor down; each uses only what stands below it:
 //! `cli` (one file a command) · `campaign` (conducts the points: select and effects), `live` ·
-//! `peer` (thin QUIC task) · `store`, `json`, `report` · `conductor` (pure: event in, effects out),
+//! `netbench` · `asking` (each worker something, outside of a campaign) · `peer` (thin QUIC task) · `store`, `json`, `report` · `conductor` (pure: event in, effects out),
 //! `plan`, `aggregate` · `events` (what happens in a run, as values), `record` (the immutable record
 //! of a point) · `scenario`, `figures` (every formula, pure), `barrier` (offsets and the start
 //! instant), `local`, `keys` · `exit`.
 
 pub mod aggregate;
+pub mod asking;
 pub mod barrier;
 pub mod campaign;
 pub mod cli;
@@ -20,6 +21,7 @@ pub mod json;
 pub mod keys;
 pub mod live;
 pub mod local;
+pub mod netbench;
 pub mod peer;
 pub mod plan;
 pub mod record;

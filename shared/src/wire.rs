@@ -86,6 +86,13 @@ pub enum Command {
         /// Greatest number without a gap before it.
         through: u64,
     },
+    /// Be ready to receive from other nodes, memory to memory. Answer: `NetListening` or `Refused`.
+    NetListen {
+        /// What senders have to show.
+        token: [u8; 16],
+    },
+    /// Send to other nodes, and measure what they send. Answer: `NetMeasured` or `Refused`.
+    NetRun(NetOrder),
     /// Goodbye. `keep`: leave files where they are. Answer: `Released`, after which the coordinator
     /// closes the connection.
     Release {
@@ -126,8 +133,55 @@ pub enum Notice {
     },
     /// The worker can't do what the last command asked.
     Refused(Refusal),
+    /// It receives from who shows the token.
+    NetListening {
+        /// TCP port.
+        port: u16,
+    },
+    /// What it received while it measured.
+    NetMeasured {
+        /// Length of the time, ns.
+        elapsed_ns: u64,
+        /// By sender.
+        received: Vec<NetReceived>,
+    },
     /// The last word on this connection.
     Released(Removal),
+}
+
+/// What a node does in a measurement of the network.
+#[derive(Debug, Clone, PartialEq, Eq, Archive, Serialize, Deserialize)]
+pub struct NetOrder {
+    /// Its number among the nodes.
+    pub me: u32,
+    /// The token that it shows.
+    pub token: [u8; 16],
+    /// To whom it sends.
+    pub flows: Vec<NetFlow>,
+    /// Time before what is received counts, ns.
+    pub warm_ns: u64,
+    /// Time for which it counts, ns.
+    pub window_ns: u64,
+}
+
+/// Where a node sends to.
+#[derive(Debug, Clone, PartialEq, Eq, Archive, Serialize, Deserialize)]
+pub struct NetFlow {
+    /// IP address.
+    pub address: String,
+    /// TCP port.
+    pub port: u16,
+    /// TCP streams.
+    pub streams: u32,
+}
+
+/// What came from a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Archive, Serialize, Deserialize)]
+pub struct NetReceived {
+    /// Number of the sender.
+    pub from: u32,
+    /// Payload of TCP, bytes.
+    pub bytes: u64,
 }
 
 /// What removal did.

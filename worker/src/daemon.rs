@@ -33,6 +33,7 @@ use crate::{
     host::{ControlPriority, Host},
     link::{LinkEvent, LinkHandle},
     machine::{Event, Machine, Ticket},
+    netbench::Reception,
     stamp::StampClock,
     target::{RootError, Targets},
 };
@@ -145,6 +146,7 @@ pub async fn serve(
         crews: BTreeMap::new(),
         last_status: CrewStatus::default(),
         leavers: Vec::new(),
+        reception: None,
         happenings,
         supervisor,
         said: String::new(),
@@ -195,6 +197,8 @@ struct Daemon {
     last_status: CrewStatus,
     /// Crews that are letting go of their files; removal waits for them.
     leavers: Vec<std::sync::mpsc::Receiver<()>>,
+    /// While the network is measured.
+    reception: Option<Arc<Reception>>,
     happenings: mpsc::Sender<Happening>,
     supervisor: Supervisor,
     /// What the supervisor was told last.

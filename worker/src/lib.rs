@@ -3,7 +3,7 @@
 //! Modules from the top floor down; each uses only what stands below it:
 //! `cli` · `daemon` (select and effects) · `machine` (pure: event in, effects out), `crew` (arms,
 //! starts, gives up threads) · `io_thread`, `collector` · `arrivals`, `engine`, `names` (which name
-//! comes next), `files` (descriptors), `pattern`, `payload`, `recorder`, `tree`, `target` (roots,
+//! comes next), `files` (descriptors), `pattern`, `payload`, `recorder`, `tree`, `netbench` (memory to memory), `target` (roots,
 //! datasets), `host` (facts, CPU), `link` (thin QUIC task) · `stamp`, `fault` (copies that outlive
 //! SIGBUS).
 
@@ -22,6 +22,7 @@ pub mod io_thread;
 pub mod link;
 pub mod machine;
 pub mod names;
+pub mod netbench;
 pub mod pattern;
 pub mod payload;
 pub mod recorder;

@@ -17,7 +17,7 @@ use iofleet_shared::{
     lifecycle::{InvalidTransition, Phase, Trigger},
     limits::{LEASE, as_ns},
     stats::{NodeInterval, PointReport, Tick},
-    wire::{Command, Delivery, Notice, Refusal, RefusalKind, Removal},
+    wire::{Command, Delivery, NetOrder, Notice, Refusal, RefusalKind, Removal},
     work::{DatasetDir, OpKind, TargetSpec, WorkerPlan},
 };
 
@@ -69,6 +69,13 @@ pub enum Event {
         ticket: Ticket,
         /// What was found, or what stands in the way.
         result: Result<TargetFacts, Refusal>,
+    },
+    /// Answer to [`Effect::NetListen`] and [`Effect::NetRun`].
+    NetAnswered {
+        /// Whose answer.
+        ticket: Ticket,
+        /// What is to be said.
+        result: Result<Notice, Refusal>,
     },
     /// Answer to [`Effect::Arm`]: the time that it took in ns, or what stands in the way.
     Armed {
@@ -134,6 +141,20 @@ pub enum Effect {
         ticket: Ticket,
         /// At what.
         spec: TargetSpec,
+    },
+    /// Receive from who shows the token.
+    NetListen {
+        /// For the answer.
+        ticket: Ticket,
+        /// It.
+        token: [u8; 16],
+    },
+    /// Send to other nodes and measure what comes.
+    NetRun {
+        /// For the answer.
+        ticket: Ticket,
+        /// To whom.
+        order: NetOrder,
     },
     /// Open the files and arm a crew.
     Arm {
@@ -208,7 +229,8 @@ pub struct Machine {
     holder: Option<Holder>,
     /// Takes the worker as soon as it is clean.
     next: Option<Claimant>,
-    /// What the holder asked to be looked at and what has not been answered.
+    /// What the holder asked to be looked at, or to be done with the network, and what has not been
+    /// answered.
     inspection: Option<Ticket>,
     point: Option<Point>,
     /// The point before: commands about it crossed its end on the wire.
@@ -307,6 +329,7 @@ impl Machine {
             Event::Alive { peer } => self.hear(peer, now_ns),
             Event::Gone { peer } => self.on_gone(peer, now_ns),
             Event::Inspected { ticket, result } => self.on_inspected(ticket, result),
+            Event::NetAnswered { ticket, result } => self.on_net_answered(ticket, result),
             Event::Armed { ticket, result } => self.on_armed(ticket, result),
             Event::CommitLate { ticket } => self.on_commit_late(ticket),
             Event::Interval { ticket, interval } => self.on_interval(ticket, interval),
@@ -351,6 +374,16 @@ impl Machine {
         match command {
             Command::Claim { .. } => {}
             Command::Inspect(spec) => self.on_inspect(peer, *spec),
+            Command::NetListen { token } => {
+                if let Some(ticket) = self.asked(peer, "a measurement of the network") {
+                    self.effects.push(Effect::NetListen { ticket, token });
+                }
+            }
+            Command::NetRun(order) => {
+                if let Some(ticket) = self.asked(peer, "a measurement of the network") {
+                    self.effects.push(Effect::NetRun { ticket, order });
+                }
+            }
             Command::Arm(plan) => self.on_arm(peer, plan),
             Command::Start { point, t0_fleet_ns, map } => {
                 self.on_start(peer, point, map.to_worker(t0_fleet_ns), now_ns);
@@ -363,17 +396,32 @@ impl Machine {
     }
 
     fn on_inspect(&mut self, peer: PeerId, spec: TargetSpec) {
+        if let Some(ticket) = self.asked(peer, "an inspection") {
+            self.effects.push(Effect::Inspect { ticket, spec });
+        }
+    }
+
+    /// A ticket for what only a worker does that has nothing else at hand; it refuses otherwise.
+    fn asked(&mut self, peer: PeerId, what: &str) -> Option<Ticket> {
         if self.phase != Phase::Claimed || self.inspection.is_some() {
             let text = if self.phase == Phase::Claimed {
-                "an inspection does not fit before the one under way has ended".to_owned()
+                format!("{what} does not fit before what is under way has ended")
             } else {
-                format!("an inspection does not fit a worker that is {}", self.phase)
+                format!("{what} does not fit a worker that is {}", self.phase)
             };
-            return self.refuse(peer, RefusalKind::Phase, None, text);
+            self.refuse(peer, RefusalKind::Phase, None, text);
+            return None;
         }
         let ticket = self.ticket();
         self.inspection = Some(ticket);
-        self.effects.push(Effect::Inspect { ticket, spec });
+        Some(ticket)
+    }
+
+    fn on_net_answered(&mut self, ticket: Ticket, result: Result<Notice, Refusal>) {
+        if self.inspection == Some(ticket) {
+            self.inspection = None;
+            self.notify(result.unwrap_or_else(Notice::Refused));
+        }
     }
 
     fn on_inspected(&mut self, ticket: Ticket, result: Result<TargetFacts, Refusal>) {

@@ -29,7 +29,7 @@ struct Limit {
 }
 
 /// A way through the network, as the clients see it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 struct Way {
     op: OpKind,
     name: &'static str,
@@ -194,9 +194,10 @@ fn direction(
         payload_share: share(payload),
         wire_share: share(wire),
         wire_per_payload: settled.filter(|_| moved > 0.0).map(|wire| (way.of)(wire) / moved),
-        expected_wire_per_payload: match way.op {
-            OpKind::Write => fleet.expected_wire_per_payload(),
-            _ => 1.0,
+        expected_wire_per_payload: if way.op == OpKind::Write {
+            fleet.expected_wire_per_payload()
+        } else {
+            1.0
         },
     }
 }

@@ -255,7 +255,7 @@ fn say(record: &CampaignRecord, args: &RunArgs) -> Result<(), Failure> {
 }
 
 /// Who holds a worker, as a second coordinator is told.
-fn holder() -> String {
+pub(super) fn holder() -> String {
     let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
     let user = user.unwrap_or_else(|_| format!("uid {}", rustix::process::getuid().as_raw()));
     format!("{user}@{}, pid {}", hostname(), std::process::id())

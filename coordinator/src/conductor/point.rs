@@ -157,6 +157,8 @@ impl Conductor {
             Notice::NotStarted { point, .. } => (point, Answer::NotStarted),
             Notice::Claimed(_)
             | Notice::Inspected(_)
+            | Notice::NetListening { .. }
+            | Notice::NetMeasured { .. }
             | Notice::Refused(_)
             | Notice::Released(_) => return,
         };

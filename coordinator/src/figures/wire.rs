@@ -226,7 +226,11 @@ mod tests {
             let samples = samples(&all);
             let wire = HostWire::new(&samples, 0..1);
             let (first, last) = (all[0].0, all[all.len() - 1].0);
-            #[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss)]
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_precision_loss,
+                reason = "any instant will do"
+            )]
             let mut cuts = cuts.map(|cut| first + ((last - first) as f64 * cut) as i64);
             cuts.sort_unstable();
             let [a, b, c] = cuts;

@@ -421,6 +421,9 @@ impl Worker {
             Effect::Inspect { ticket, .. } => {
                 later(500_000, Event::Inspected { ticket, result: Ok(target_facts()) });
             }
+            Effect::NetListen { .. } | Effect::NetRun { .. } => {
+                panic!("no campaign asks for it")
+            }
             Effect::Arm { ticket, plan } => {
                 later(2_000_000, Event::Armed { ticket, result: Ok(2_000_000) });
                 self.plan = Some(*plan);

@@ -10,7 +10,7 @@ use iofleet_shared::{
     clock::monotonic_ns,
     limits::{ARM_WITHIN, TARGET_CALL_WITHIN},
     transport::CLOSE_DONE,
-    wire::{Refusal, RefusalKind, Removal},
+    wire::{NetOrder, Notice, Refusal, RefusalKind, Removal},
     work::{DatasetDir, TargetSpec, WorkerPlan},
 };
 use quinn::VarInt;
@@ -21,10 +21,13 @@ use crate::{
     crew::{Crew, CrewError, CrewEvent, CrewStatus},
     host::CpuTimes,
     machine::{Effect, Event, Ticket},
+    netbench::{Measured, Reception},
 };
 
 /// Events of a crew that may wait for the loop.
 const CREW_EVENTS_QUEUED: usize = 64;
+/// How much longer than its own time a measurement of the network may take.
+const NET_BEYOND: Duration = Duration::from_secs(20);
 /// How long removal waits for a crew that leaves and closes its files.
 const CLOSED_WITHIN: Duration = Duration::from_secs(2);
 
@@ -48,6 +51,8 @@ impl Daemon {
                 }
             }
             Effect::Inspect { ticket, spec } => self.inspect(ticket, spec),
+            Effect::NetListen { ticket, token } => self.net_listen(ticket, token),
+            Effect::NetRun { ticket, order } => self.net_run(ticket, order),
             Effect::Arm { ticket, plan } => self.arm(ticket, plan),
             Effect::SetStart { ticket, t0_worker_ns } => {
                 if let Some(slot) = self.crews.get(&ticket) {
@@ -94,6 +99,40 @@ impl Daemon {
         self.report(async move {
             let result = answer.await.unwrap_or_else(|why| Err(no_answer(&host, &path, &why)));
             Happening::Event(Event::Inspected { ticket, result })
+        });
+    }
+
+    /// On the address on which coordinators are served; of an earlier reception nobody counts.
+    fn net_listen(&mut self, ticket: Ticket, token: [u8; 16]) {
+        let opened = self.endpoint.local_addr().and_then(|at| Reception::open(at.ip(), token));
+        let result = match opened {
+            Ok(reception) => {
+                let port = reception.port();
+                self.reception = Some(Arc::new(reception));
+                Ok(Notice::NetListening { port })
+            }
+            Err(error) => Err(limit(format!("receiving from other nodes: {error}"))),
+        };
+        self.handle(Event::NetAnswered { ticket, result });
+    }
+
+    fn net_run(&mut self, ticket: Ticket, order: NetOrder) {
+        let Some(reception) = self.reception.clone() else {
+            let result = Err(limit("a node that sends must receive first".to_owned()));
+            return self.handle(Event::NetAnswered { ticket, result });
+        };
+        let time = Duration::from_nanos(order.warm_ns.saturating_add(order.window_ns));
+        let within = time.saturating_add(NET_BEYOND);
+        let answer = self.helpers.call(within, move || reception.measure(&order));
+        self.report(async move {
+            let result = match answer.await {
+                Ok(Ok(Measured { elapsed_ns, received })) => {
+                    Ok(Notice::NetMeasured { elapsed_ns, received })
+                }
+                Ok(Err(text)) => Err(limit(text)),
+                Err(why) => Err(limit(why.to_string())),
+            };
+            Happening::Event(Event::NetAnswered { ticket, result })
         });
     }
 
@@ -162,6 +201,7 @@ impl Daemon {
     }
 
     fn clean(&mut self, ticket: Ticket, keep: bool) {
+        self.reception = None;
         let targets = Arc::clone(&self.targets);
         let paths = targets.paths();
         let leavers = std::mem::take(&mut self.leavers);
@@ -186,6 +226,10 @@ impl Daemon {
             let _ = happenings.send(answer.await).await;
         });
     }
+}
+
+fn limit(text: String) -> Refusal {
+    Refusal { kind: RefusalKind::Limit, point: None, text }
 }
 
 fn wait_for(leavers: &[std::sync::mpsc::Receiver<()>]) {

@@ -245,6 +245,8 @@ fn commands() -> Vec<(&'static str, Event)> {
         ("claim by the holder", claim(A, "c1")),
         ("command of another", command(B, Command::Release { keep: false })),
         ("inspect", command(A, Command::Inspect(Box::new(spec())))),
+        ("net listen", command(A, Command::NetListen { token: [1; 16] })),
+        ("net run", command(A, Command::NetRun(order()))),
         ("arm", arm(PointId { index: 4, attempt: 0 })),
         ("start", start(T0 + S)),
         ("commit", commit()),
@@ -252,6 +254,10 @@ fn commands() -> Vec<(&'static str, Event)> {
         ("acknowledge", command(A, Command::Acknowledge { point: POINT, through: 1 })),
         ("release", release(true)),
     ]
+}
+
+fn order() -> NetOrder {
+    NetOrder { me: 0, token: [1; 16], flows: Vec::new(), warm_ns: 1, window_ns: 1 }
 }
 
 fn other_events(crew: Ticket) -> Vec<(&'static str, Event)> {

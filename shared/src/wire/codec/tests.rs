@@ -16,7 +16,7 @@ use crate::{
         HostSample, Latency, LinkCounters, NamesLeft, NodeInterval, Offered, OpCounts, PointReport,
         ThreadEnd, ThreadReport, Tick, Written, WrittenPart,
     },
-    wire::{Beat, Refusal, RefusalKind, Removal},
+    wire::{Beat, NetFlow, NetOrder, NetReceived, Refusal, RefusalKind, Removal},
     work::{
         Advice, Amount, Arrivals, Content, Data, DatasetDir, EngineKind, EngineSpec, Extent,
         FileOptions, FilePart, Files, Fsync, Load, Names, OpKind, OpShare, Pattern, Placement,
@@ -139,6 +139,14 @@ fn commands() -> Vec<Command> {
         Command::Commit { point: POINT },
         Command::Stop { point: POINT },
         Command::Acknowledge { point: POINT, through: 5 },
+        Command::NetListen { token: [7; 16] },
+        Command::NetRun(NetOrder {
+            me: 3,
+            token: [9; 16],
+            flows: vec![NetFlow { address: "10.0.0.1".to_owned(), port: 4_000, streams: 8 }],
+            warm_ns: 1_000,
+            window_ns: 5_000,
+        }),
         Command::Release { keep: true },
     ]
 }
@@ -200,6 +208,11 @@ fn notices() -> Vec<Notice> {
         Notice::Ready { point: POINT, t0_worker_ns: 1, ahead_ns: 2 },
         Notice::NotStarted { point: POINT, why: text("no commit") },
         Notice::Refused(Refusal { kind: RefusalKind::Busy, point: None, text: text("held") }),
+        Notice::NetListening { port: 40_000 },
+        Notice::NetMeasured {
+            elapsed_ns: 5,
+            received: vec![NetReceived { from: 2, bytes: 1 << 40 }],
+        },
         Notice::Released(removal),
     ]
 }
