@@ -13,6 +13,7 @@ pub use mounts::Mount;
 pub use nice::ControlPriority;
 
 mod cpu;
+pub mod links;
 mod mounts;
 mod nice;
 pub mod placement;
