@@ -49,6 +49,8 @@ pub struct Plan {
     /// Devices that any point uses.
     devices: Arc<[String]>,
     destroys_data: bool,
+    /// Of the clients, that carry the traffic; empty: the workers find them.
+    interfaces: Vec<String>,
 }
 
 /// One point over a fleet of a given size.
@@ -195,7 +197,8 @@ impl Plan {
         let target = &scenario.target;
         let (listed, devices) = (Arc::clone(&target.files), Arc::clone(&target.devices));
         let destroys_data = target.destroys_data;
-        Ok(Self { nodes, points, space_bytes, files, listed, devices, destroys_data })
+        let interfaces = scenario.fleet.interfaces.clone();
+        Ok(Self { nodes, points, space_bytes, files, listed, devices, destroys_data, interfaces })
     }
 
     /// What a worker must know of the target beforehand: the greatest over all points.
@@ -237,7 +240,7 @@ impl Plan {
             threads: own().map(|point| point.threads_on(node)).max().unwrap_or(0),
             buffer_bytes: own().map(buffers).max().unwrap_or(0),
             placements,
-            interfaces: Vec::new(),
+            interfaces: self.interfaces.clone(),
         }
     }
 }

@@ -88,6 +88,8 @@ pub struct FleetConfig {
     pub link_speed: Option<f64>,
     /// Bytes per second.
     pub storage_limit: Option<f64>,
+    /// Names of the clients' interfaces; empty: the workers find them.
+    pub interfaces: Vec<String>,
     /// In 1/1000; none: 1.
     pub expected_wire_milli: Option<u32>,
 }

@@ -169,6 +169,7 @@ pub struct Crew {
     control: Arc<Control>,
     clock: StampClock,
     glances: Vec<Glance>,
+    tids: Vec<i32>,
     threads: Vec<Thread>,
 }
 
@@ -223,11 +224,11 @@ impl Crew {
         let handles = Vec::with_capacity(outfits.len());
         let mut mustering = Mustering { camp, arrivals, control, handles };
         match mustering.gather(outfits, events) {
-            Ok(glances) => {
+            Ok((glances, tids)) => {
                 let Mustering { control, handles, .. } = mustering;
                 // Threads that are stuck are never joined, and so none is.
                 let threads = handles.iter().map(|handle| handle.thread().clone()).collect();
-                Ok(Self { control, clock, glances, threads })
+                Ok(Self { control, clock, glances, tids, threads })
             }
             Err(error) => {
                 mustering.dismiss();
@@ -255,6 +256,12 @@ impl Crew {
     pub fn stop(&self) {
         self.control.stop();
         self.wake();
+    }
+
+    /// Its I/O threads, as the kernel numbers them.
+    #[must_use]
+    pub fn tids(&self) -> &[i32] {
+        &self.tids
     }
 
     /// How the crew stands at `now_ns` of the monotonic clock.
@@ -314,6 +321,8 @@ struct Parked {
     inlets: Vec<Inlet>,
     open_ns: u64,
     remarks: Vec<String>,
+    /// As the kernel numbers it.
+    tid: i32,
 }
 
 /// A crew that is not complete.
@@ -329,7 +338,7 @@ impl Mustering {
         &mut self,
         outfits: Vec<MakeOutfit>,
         events: mpsc::Sender<CrewEvent>,
-    ) -> Result<Vec<Glance>, CrewError> {
+    ) -> Result<(Vec<Glance>, Vec<i32>), CrewError> {
         let of = outfits.len();
         let (tell, hear) = sync_channel(of);
         let spawned = outfits.into_iter().enumerate().try_for_each(|(at, outfit)| {
@@ -341,7 +350,7 @@ impl Mustering {
         });
         drop(tell);
         spawned?;
-        let members = hear_all(&hear, of)?;
+        let (members, tids) = hear_all(&hear, of)?;
         let glances = members.iter().map(|member| member.watch.glance()).collect();
         let collector = Collector::new(
             Arc::clone(&self.camp.plan),
@@ -357,7 +366,7 @@ impl Mustering {
             .spawn(move || collector.run())
             .map_err(|source| CrewError::Thread { thread: of, of, source })?;
         self.control.set_collector(handle.thread().clone());
-        Ok(glances)
+        Ok((glances, tids))
     }
 
     fn recruit(
@@ -391,15 +400,16 @@ impl Mustering {
 fn hear_all(
     hear: &Receiver<Result<Parked, CrewError>>,
     of: usize,
-) -> Result<Vec<Member>, CrewError> {
+) -> Result<(Vec<Member>, Vec<i32>), CrewError> {
     let mut parked = Vec::with_capacity(of);
     for _ in 0..of {
         parked.push(hear.recv().map_err(|_| CrewError::Vanished)??);
     }
     parked.sort_unstable_by_key(|parked| parked.at);
+    let tids = parked.iter().map(|parked| parked.tid).collect();
     let member =
         |Parked { watch, inlets, open_ns, remarks, .. }| Member { watch, inlets, open_ns, remarks };
-    Ok(parked.into_iter().map(member).collect())
+    Ok((parked.into_iter().map(member).collect(), tids))
 }
 
 /// The life of an I/O thread.
@@ -440,8 +450,9 @@ fn serve(
             }
         };
     remarks.extend(table.err().map(|error| error.to_string()));
+    let tid = rustix::thread::gettid().as_raw_nonzero().get();
     let (seat, watch) = seat(account);
-    if tell.send(Ok(Parked { at, watch, inlets, open_ns, remarks })).is_err() {
+    if tell.send(Ok(Parked { at, watch, inlets, open_ns, remarks, tid })).is_err() {
         return;
     }
     drop(tell);

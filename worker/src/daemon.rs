@@ -17,6 +17,7 @@ use std::{
 
 use iofleet_shared::{
     clock::monotonic_ns,
+    facts::NetworkFacts,
     ids::PeerId,
     limits::{HEARTBEAT, TARGET_CALL_WITHIN},
     transport::{self, CLOSE_DONE, Identity, Link},
@@ -34,6 +35,7 @@ use crate::{
     link::{LinkEvent, LinkHandle},
     machine::{Event, Machine, Ticket},
     netbench::Reception,
+    sampler::Sampler,
     stamp::StampClock,
     target::{RootError, Targets},
 };
@@ -146,6 +148,8 @@ pub async fn serve(
         crews: BTreeMap::new(),
         last_status: CrewStatus::default(),
         leavers: Vec::new(),
+        network: None,
+        sampler: None,
         reception: None,
         happenings,
         supervisor,
@@ -197,6 +201,10 @@ struct Daemon {
     last_status: CrewStatus,
     /// Crews that are letting go of their files; removal waits for them.
     leavers: Vec<std::sync::mpsc::Receiver<()>>,
+    /// Links of the target that was inspected last.
+    network: Option<NetworkFacts>,
+    /// Of the crew that left last.
+    sampler: Option<Arc<Sampler>>,
     /// While the network is measured.
     reception: Option<Arc<Reception>>,
     happenings: mpsc::Sender<Happening>,
@@ -329,6 +337,9 @@ impl Daemon {
                     .cpu_times()
                     .zip(began)
                     .and_then(|(now, began)| now.share_since(began));
+                if let Some(slot) = self.crews.get(&ticket) {
+                    slot.sampler.note();
+                }
                 self.handle(Event::Ended { ticket, ticks, report });
             }
         }

@@ -12,7 +12,7 @@ pub use cpu::CpuTimes;
 pub use mounts::Mount;
 pub use nice::ControlPriority;
 
-mod cpu;
+pub mod cpu;
 pub mod links;
 mod mounts;
 mod nice;
@@ -87,6 +87,12 @@ impl Host {
     #[must_use]
     pub fn open_descriptors(&self) -> u64 {
         fs::read_dir(self.proc.join("self/fd")).map_or(0, |entries| entries.count() as u64)
+    }
+
+    /// Where it is read.
+    #[must_use]
+    pub fn proc(&self) -> &std::path::Path {
+        &self.proc
     }
 
     fn net_namespace(&self) -> u64 {

@@ -2,7 +2,7 @@
 //!
 //! Modules from the top floor down; each uses only what stands below it:
 //! `cli` · `daemon` (select and effects) · `machine` (pure: event in, effects out), `crew` (arms,
-//! starts, gives up threads) · `io_thread`, `collector` · `arrivals`, `engine`, `names` (which name
+//! starts, gives up threads) · `io_thread`, `collector`, `sampler` (links, CPU) · `arrivals`, `engine`, `names` (which name
 //! comes next), `files` (descriptors), `pattern`, `payload`, `recorder`, `tree`, `netbench` (memory to memory), `target` (roots,
 //! datasets), `host` (facts, CPU), `link` (thin QUIC task) · `stamp`, `fault` (copies that outlive
 //! SIGBUS).
@@ -26,6 +26,7 @@ pub mod netbench;
 pub mod pattern;
 pub mod payload;
 pub mod recorder;
+pub mod sampler;
 pub mod stamp;
 pub mod target;
 pub mod tree;

@@ -16,7 +16,7 @@ use iofleet_shared::{
     ids::{PeerId, PointId},
     lifecycle::{InvalidTransition, Phase, Trigger},
     limits::{LEASE, as_ns},
-    stats::{NodeInterval, PointReport, Tick},
+    stats::{HostSample, NodeInterval, PointReport, Tick},
     wire::{Command, Delivery, NetOrder, Notice, Refusal, RefusalKind, Removal},
     work::{DatasetDir, OpKind, TargetSpec, WorkerPlan},
 };
@@ -105,12 +105,14 @@ pub enum Event {
         /// Complete but for `syncfs_ns`.
         report: Box<PointReport>,
     },
-    /// Answer to [`Effect::SyncFs`]: how long it took, none if it failed or never returned.
-    Synced {
+    /// Answer to [`Effect::Settle`].
+    Settled {
         /// Whose answer.
         ticket: Ticket,
-        /// ns.
+        /// How long the flush took in ns; none if there was none, it failed or never returned.
         took_ns: Option<u64>,
+        /// What the machine's counters said while the point ran.
+        samples: Vec<HostSample>,
     },
     /// Answer to [`Effect::Clean`].
     Removed {
@@ -190,12 +192,14 @@ pub enum Effect {
         /// Which.
         ticket: Ticket,
     },
-    /// Flush the file system of a dataset.
-    SyncFs {
+    /// Flush the file system of a dataset, and then take the last sample of the machine's counters.
+    Settle {
         /// For the answer.
         ticket: Ticket,
         /// Which.
         dir: DatasetDir,
+        /// Whether there is anything to flush.
+        flush: bool,
     },
     /// Remove, or with `keep` forget, all that this worker made.
     Clean {
@@ -336,7 +340,9 @@ impl Machine {
             Event::Ended { ticket, ticks, report } => {
                 self.on_ended(ticket, ticks, report, now_ns);
             }
-            Event::Synced { ticket, took_ns } => self.on_synced(ticket, took_ns),
+            Event::Settled { ticket, took_ns, samples } => {
+                self.on_settled(ticket, took_ns, samples);
+            }
             Event::Removed { ticket, removal } => self.on_removed(ticket, removal, now_ns),
             Event::Tick => {}
             Event::Shutdown => self.on_shutdown(now_ns),

@@ -9,7 +9,7 @@ use std::{
     collections::BTreeMap,
     fs::File,
     os::fd::{AsFd, OwnedFd},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -21,7 +21,11 @@ use iofleet_shared::{
 };
 use rustix::fs::StatVfs;
 
-use crate::host::{Host, user};
+use crate::host::{
+    Host,
+    links::{self, SYSFS},
+    user,
+};
 
 pub use error::{RootError, TargetError};
 pub(crate) use files::option_flags;
@@ -168,7 +172,7 @@ impl Targets {
         probe::engines(&dataset, spec)?;
         probe::placements(spec, alignment)?;
         probe::others(self, spec)?;
-        Ok(self.facts(&dataset, &space, alignment))
+        self.facts(&dataset, &space, alignment, &spec.interfaces)
     }
 
     fn facts(
@@ -176,11 +180,13 @@ impl Targets {
         dataset: &Dataset,
         space: &StatVfs,
         alignment: Option<DirectAlignment>,
-    ) -> TargetFacts {
+        interfaces: &[String],
+    ) -> Result<TargetFacts, TargetError> {
         let mount = self.host.mount_id(dataset.dir().as_fd()).and_then(|id| self.host.mount(id));
         let (fs_type, mount_source, mount_options) =
             mount.map(|mount| (mount.fs_type, mount.source, mount.options)).unwrap_or_default();
-        TargetFacts {
+        let network = links::find(Path::new(SYSFS), &fs_type, &mount_source, interfaces)?;
+        Ok(TargetFacts {
             fs_type,
             mount_source,
             mount_options,
@@ -188,8 +194,8 @@ impl Targets {
             total_bytes: space.f_blocks.saturating_mul(space.f_frsize),
             free_inodes: (space.f_files > 0).then_some(space.f_favail),
             alignment,
-            network: None,
-        }
+            network,
+        })
     }
 
     /// The dataset, from the journal or made now.

@@ -148,6 +148,9 @@ pub(super) fn id(points: &[PointSpec], fleet: &FleetConfig, target: &TargetConfi
     if let Some(limit) = bits(fleet.storage_limit) {
         meaning["fleet"]["storage_limit_bits_per_s"] = json!(limit);
     }
+    if !fleet.interfaces.is_empty() {
+        meaning["fleet"]["interfaces"] = json!(fleet.interfaces);
+    }
     if let Some(milli) = fleet.expected_wire_milli {
         meaning["fleet"]["expected_wire_per_payload_milli"] = json!(milli);
     }

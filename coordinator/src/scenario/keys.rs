@@ -24,6 +24,7 @@ pub enum KeyId {
     LinkSpeed,
     StorageLimit,
     ExpectedWire,
+    Interfaces,
     Path,
     Keep,
     TargetFiles,

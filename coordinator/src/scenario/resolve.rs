@@ -160,6 +160,7 @@ fn fleet(file: &ScenarioFile, context: &Context, problems: &mut Problems) -> Fle
         network_limit: rate(KeyId::NetworkLimit),
         link_speed: rate(KeyId::LinkSpeed),
         storage_limit: rate(KeyId::StorageLimit),
+        interfaces: interfaces(file),
         expected_wire_milli: match file.single.get(&KeyId::ExpectedWire).map(|s| &s.value) {
             Some(Value::Decimal(milli)) => Some(*milli).filter(|milli| *milli != 1000),
             _ => None,
@@ -203,6 +204,15 @@ fn target(file: &ScenarioFile) -> TargetConfig {
         devices: paths(KeyId::TargetDevices),
         destroys_data: flag(KeyId::DestroysData),
     }
+}
+
+/// By commas; blanks around them don't matter.
+fn interfaces(file: &ScenarioFile) -> Vec<String> {
+    let Some(Value::Text(names)) = file.single.get(&KeyId::Interfaces).map(|s| &s.value) else {
+        return Vec::new();
+    };
+    let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
+    names.map(str::to_owned).collect()
 }
 
 /// All points in the order in which they run.

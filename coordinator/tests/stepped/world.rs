@@ -439,8 +439,11 @@ impl Worker {
                     self.end(&crew, now_ns - crew.began_ns, now_ns, delivered);
                 }
             }
-            Effect::SyncFs { ticket, .. } => {
-                later(1_000_000, Event::Synced { ticket, took_ns: Some(1_000_000) });
+            Effect::Settle { ticket, .. } => {
+                later(
+                    1_000_000,
+                    Event::Settled { ticket, took_ns: Some(1_000_000), samples: vec![] },
+                );
             }
             Effect::Clean { ticket, .. } => {
                 later(3_000_000, Event::Removed { ticket, removal: Removal::default() });

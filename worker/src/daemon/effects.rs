@@ -2,6 +2,7 @@
 //! thread, and its answer comes back as an event.
 
 use std::{
+    path::Path,
     sync::{Arc, mpsc::TryRecvError},
     time::Duration,
 };
@@ -19,9 +20,13 @@ use tokio::sync::mpsc;
 use super::{Daemon, Happening, helpers::NoAnswer};
 use crate::{
     crew::{Crew, CrewError, CrewEvent, CrewStatus},
-    host::CpuTimes,
+    host::{
+        CpuTimes,
+        links::{Counters, SYSFS},
+    },
     machine::{Effect, Event, Ticket},
     netbench::{Measured, Reception},
+    sampler::{Sampler, Sources},
 };
 
 /// Events of a crew that may wait for the loop.
@@ -35,17 +40,21 @@ const CLOSED_WITHIN: Duration = Duration::from_secs(2);
 pub(super) struct CrewSlot {
     pub(super) crew: Crew,
     pub(super) cpu_at_t0: Option<CpuTimes>,
+    pub(super) sampler: Sampler,
     /// Closed when the crew's threads have left.
     gone: std::sync::mpsc::Receiver<()>,
 }
 
 /// What arming on a helper thread yields.
-type ArmedCrew = (Crew, mpsc::Receiver<CrewEvent>, u64);
+type ArmedCrew = (Crew, Sampler, mpsc::Receiver<CrewEvent>, u64);
 
 impl Daemon {
     pub(super) fn carry_out(&mut self, effect: Effect) {
         match effect {
             Effect::Send { peer, notice } => {
+                if let Notice::Inspected(facts) = &notice {
+                    self.network.clone_from(&facts.network);
+                }
                 if let Some(link) = self.links.get(&peer) {
                     link.notify(notice);
                 }
@@ -57,6 +66,7 @@ impl Daemon {
             Effect::SetStart { ticket, t0_worker_ns } => {
                 if let Some(slot) = self.crews.get(&ticket) {
                     slot.crew.set_start(t0_worker_ns);
+                    slot.sampler.start(t0_worker_ns);
                 }
             }
             Effect::CommitCrew { ticket } => {
@@ -76,7 +86,7 @@ impl Daemon {
                 }
             }
             Effect::DropCrew { ticket } => self.drop_crew(ticket),
-            Effect::SyncFs { ticket, dir } => self.sync_fs(ticket, dir),
+            Effect::Settle { ticket, dir, flush } => self.settle(ticket, dir, flush),
             Effect::Clean { ticket, keep } => self.clean(ticket, keep),
             Effect::Close { peer, reason } => {
                 if let Some(link) = self.links.get(&peer) {
@@ -141,6 +151,9 @@ impl Daemon {
         let targets = Arc::clone(&self.targets);
         let host = self.host.clone();
         let clock = self.clock;
+        let network = self.network.clone();
+        let proc = host.proc().to_owned();
+        let interval_ns = plan.interval_ns;
         let answer = self.helpers.call(ARM_WITHIN, move || -> Result<ArmedCrew, Refusal> {
             let began_ns = monotonic_ns();
             let plan = Arc::from(plan);
@@ -150,15 +163,19 @@ impl Daemon {
             let open = move |at: usize| opener.open(at);
             let crew = Crew::arm(plan, Arc::new(open), clock, alignment, sender)
                 .map_err(CrewError::into_refusal)?;
-            Ok((crew, events, monotonic_ns().saturating_sub(began_ns)))
+            let links = network.map(|network| Counters::of(Path::new(SYSFS), &network));
+            let threads = crew.tids().to_vec();
+            let sampler = Sampler::begin(Sources { proc, links, threads, interval_ns })
+                .map_err(|error| limit(format!("sampling links and CPUs: {error}")))?;
+            Ok((crew, sampler, events, monotonic_ns().saturating_sub(began_ns)))
         });
         let happenings = self.happenings.clone();
         self.report(async move {
             match answer.await.unwrap_or_else(|why| Err(no_answer(&host, &path, &why))) {
-                Ok((crew, events, took_ns)) => {
+                Ok((crew, sampler, events, took_ns)) => {
                     let (present, gone) = std::sync::mpsc::channel();
                     tokio::spawn(forward(ticket, events, happenings, present));
-                    let slot = CrewSlot { crew, cpu_at_t0: None, gone };
+                    let slot = CrewSlot { crew, cpu_at_t0: None, sampler, gone };
                     Happening::CrewArmed { ticket, slot, took_ns }
                 }
                 Err(refusal) => Happening::Event(Event::Armed { ticket, result: Err(refusal) }),
@@ -169,9 +186,11 @@ impl Daemon {
     /// The crew's threads leave and close their files, which may take as long as the mount does;
     /// whoever removes files waits for that.
     fn drop_crew(&mut self, ticket: Ticket) {
-        let Some(CrewSlot { crew, cpu_at_t0: _, gone }) = self.crews.remove(&ticket) else {
+        let Some(CrewSlot { crew, cpu_at_t0: _, sampler, gone }) = self.crews.remove(&ticket)
+        else {
             return;
         };
+        self.sampler = Some(Arc::new(sampler));
         let status = crew.status(monotonic_ns());
         self.last_status = CrewStatus { threads: 0, oldest_ns: 0, ..status };
         if let Err(error) = self.helpers.spawn(move || drop(crew)) {
@@ -181,22 +200,29 @@ impl Daemon {
         self.leavers.push(gone);
     }
 
-    fn sync_fs(&self, ticket: Ticket, dir: DatasetDir) {
+    /// Flushes, where there is anything to flush, and samples once more: what left the page cache by
+    /// then is in the last sample.
+    fn settle(&mut self, ticket: Ticket, dir: DatasetDir, flush: bool) {
         let targets = Arc::clone(&self.targets);
-        let answer = self.helpers.call(TARGET_CALL_WITHIN, move || targets.sync_fs(&dir));
+        let sampler = self.sampler.take();
+        let last = sampler.clone();
+        let answer = self.helpers.call(TARGET_CALL_WITHIN, move || {
+            let flushed = flush.then(|| targets.sync_fs(&dir)).transpose();
+            (flushed, last.map(|sampler| sampler.finish()).unwrap_or_default())
+        });
         self.report(async move {
-            let took_ns = match answer.await {
-                Ok(Ok(took_ns)) => Some(took_ns),
-                Ok(Err(refusal)) => {
+            let (took_ns, samples) = match answer.await {
+                Ok((Ok(took_ns), samples)) => (took_ns, samples),
+                Ok((Err(refusal), samples)) => {
                     tracing::warn!("{}", refusal.text);
-                    None
+                    (None, samples)
                 }
                 Err(why) => {
                     tracing::warn!("flushing the target's file system: {why}");
-                    None
+                    (None, sampler.map(|sampler| sampler.so_far()).unwrap_or_default())
                 }
             };
-            Happening::Event(Event::Synced { ticket, took_ns })
+            Happening::Event(Event::Settled { ticket, took_ns, samples })
         });
     }
 

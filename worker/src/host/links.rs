@@ -22,6 +22,8 @@ mod route;
 #[cfg(test)]
 mod tests;
 
+/// Where a machine's own tree is.
+pub const SYSFS: &str = "/sys";
 /// InfiniBand counts in words.
 const WORD_BYTES: u64 = 4;
 /// File systems of one machine, beside those whose source is a device: nothing crosses a network.

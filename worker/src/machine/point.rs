@@ -4,7 +4,7 @@ use iofleet_shared::{
     ids::{PeerId, PointId},
     lifecycle::{Phase, Trigger},
     limits::{FRAME_BYTES_MAX, TICKS_PER_FRAME},
-    stats::{NodeInterval, PointReport, ThreadEnd, Tick, Written, WrittenPart},
+    stats::{HostSample, NodeInterval, PointReport, ThreadEnd, Tick, Written, WrittenPart},
     wire::{Content, Delivery, Notice, Refusal, RefusalKind},
     work::{DatasetDir, Extent, OpKind, WorkerPlan},
 };
@@ -13,6 +13,9 @@ use super::{COMMIT_AHEAD_NS, DELIVERIES_KEPT_MAX, Effect, Machine, Ticket, check
 
 /// Written ranges that one report may list: half a frame of them.
 const RANGES_PER_REPORT_MAX: usize = FRAME_BYTES_MAX as usize / 2 / size_of::<Extent>();
+
+/// Samples of the machine's counters that go in one frame.
+const SAMPLES_PER_FRAME: usize = 1_024;
 
 /// The point that a worker is at.
 #[derive(Debug)]
@@ -31,14 +34,14 @@ pub(super) struct Point {
     next_number: u64,
     /// When its crew ended.
     pub(super) ended_ns: Option<u64>,
-    /// What waits for the flush of the file system.
-    unsynced: Option<Unsynced>,
+    /// What waits for the flush of the file system and the last sample.
+    unsettled: Option<Unsettled>,
     /// Number of its last delivery.
     report_number: Option<u64>,
 }
 
 #[derive(Debug)]
-struct Unsynced {
+struct Unsettled {
     ticket: Ticket,
     ticks: Vec<(OpKind, Vec<Tick>)>,
     report: Box<PointReport>,
@@ -71,7 +74,7 @@ impl Machine {
             stopped: false,
             next_number: 0,
             ended_ns: None,
-            unsynced: None,
+            unsettled: None,
             report_number: None,
         };
         if self.dismissed.is_some() {
@@ -217,8 +220,8 @@ impl Machine {
             }
             Phase::Draining => {
                 // A flush may take minutes; who stops does not want to wait for it.
-                if let Some(Unsynced { ticks, report, .. }) = point.unsynced.take() {
-                    self.deliver_end(&ticks, *report, None);
+                if let Some(Unsettled { ticks, report, .. }) = point.unsettled.take() {
+                    self.deliver_end(&ticks, *report, None, &[]);
                 }
             }
             Phase::Arming | Phase::Armed | Phase::Ready | Phase::Waiting => {
@@ -267,13 +270,18 @@ impl Machine {
         }
     }
 
-    pub(super) fn on_synced(&mut self, ticket: Ticket, took_ns: Option<u64>) {
-        let unsynced = self
+    pub(super) fn on_settled(
+        &mut self,
+        ticket: Ticket,
+        took_ns: Option<u64>,
+        samples: Vec<HostSample>,
+    ) {
+        let unsettled = self
             .point
             .as_mut()
-            .and_then(|point| point.unsynced.take_if(|unsynced| unsynced.ticket == ticket));
-        if let Some(Unsynced { ticks, report, .. }) = unsynced {
-            self.deliver_end(&ticks, *report, took_ns);
+            .and_then(|point| point.unsettled.take_if(|unsettled| unsettled.ticket == ticket));
+        if let Some(Unsettled { ticks, report, .. }) = unsettled {
+            self.deliver_end(&ticks, *report, took_ns, &samples);
         }
     }
 
@@ -299,13 +307,10 @@ impl Machine {
         };
         point.ended_ns = Some(now_ns);
         // Where a thread is stuck, the flush would be too.
-        if point.writes && !stuck {
-            let dir = point.dir.clone();
-            point.unsynced = Some(Unsynced { ticket, ticks, report });
-            self.effects.push(Effect::SyncFs { ticket, dir });
-        } else {
-            self.deliver_end(&ticks, *report, None);
-        }
+        let flush = point.writes && !stuck;
+        let dir = point.dir.clone();
+        point.unsettled = Some(Unsettled { ticket, ticks, report });
+        self.effects.push(Effect::Settle { ticket, dir, flush });
     }
 
     fn deliver_end(
@@ -313,6 +318,7 @@ impl Machine {
         ticks: &[(OpKind, Vec<Tick>)],
         report: PointReport,
         took_ns: Option<u64>,
+        samples: &[HostSample],
     ) {
         for (op, ticks) in ticks {
             let mut first = 0;
@@ -321,7 +327,11 @@ impl Machine {
                 first += chunk.len() as u64;
             }
         }
-        let mut report = PointReport { syncfs_ns: took_ns, ..report };
+        for chunk in samples.chunks(SAMPLES_PER_FRAME) {
+            self.deliver(Content::Samples(chunk.to_vec()));
+        }
+        let samples = u32::try_from(samples.len()).unwrap_or(u32::MAX);
+        let mut report = PointReport { syncfs_ns: took_ns, samples, ..report };
         make_fit(&mut report);
         let number = self.deliver(Content::Report(report));
         if let Some(point) = &mut self.point {

@@ -5,7 +5,9 @@ use std::fmt::Write;
 use iofleet_shared::{
     clock::ClockMap,
     limits::{GIVE_UP_AFTER, TICKS_PER_FRAME},
-    stats::{CpuTime, FileTimes, OpCounts, ThreadEnd, ThreadReport, Written, WrittenPart},
+    stats::{
+        CpuTime, FileTimes, HostSample, OpCounts, ThreadEnd, ThreadReport, Written, WrittenPart,
+    },
     wire::Content,
     work::{Amount, OpKind},
 };
@@ -256,6 +258,10 @@ fn commands() -> Vec<(&'static str, Event)> {
     ]
 }
 
+fn sample(at_ns: i64) -> HostSample {
+    HostSample { at_ns, links: vec![None], cpu: None, busiest_core_milli: None, run_delay_ns: None }
+}
+
 fn order() -> NetOrder {
     NetOrder { me: 0, token: [1; 16], flows: Vec::new(), warm_ns: 1, window_ns: 1 }
 }
@@ -284,7 +290,7 @@ fn other_events(crew: Ticket) -> Vec<(&'static str, Event)> {
         ("stale armed", Event::Armed { ticket: Ticket(99), result: Ok(5) }),
         ("stale removal", Event::Removed { ticket: Ticket(99), removal: Removal::default() }),
         ("stale inspection", Event::Inspected { ticket: Ticket(99), result: Ok(target_facts()) }),
-        ("stale flush", Event::Synced { ticket: Ticket(99), took_ns: None }),
+        ("stale flush", Event::Settled { ticket: Ticket(99), took_ns: None, samples: vec![] }),
         ("tick", Event::Tick),
         ("shutdown", Event::Shutdown),
     ]
@@ -351,20 +357,26 @@ fn a_point_from_its_beginning_to_its_end() {
     let content = Content::Interval(interval);
     assert_eq!(fixture.deliveries(), [Delivery { point: POINT, number: 0, content }]);
     let effects = fixture.handle(ended(crew));
-    let sync = Effect::SyncFs { ticket: flush, dir: dir() };
+    let sync = Effect::Settle { ticket: flush, dir: dir(), flush: true };
     assert_eq!(effects, [Effect::DropCrew { ticket: crew }, sync]);
     assert!(fixture.deliveries().is_empty());
-    fixture.handle(Event::Synced { ticket: flush, took_ns: Some(42) });
+    fixture.handle(Event::Settled {
+        ticket: flush,
+        took_ns: Some(42),
+        samples: vec![sample(5); 2],
+    });
     let last = fixture.deliveries();
-    assert_eq!(last.iter().map(|delivery| delivery.number).collect::<Vec<_>>(), [1, 2]);
-    let Content::Report(report) = &last[1].content else {
-        panic!("the last delivery is the report, not {:?}", last[1].content);
+    assert_eq!(last.iter().map(|delivery| delivery.number).collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!(last[1].content, Content::Samples(vec![sample(5); 2]));
+    let Content::Report(report) = &last[2].content else {
+        panic!("the last delivery is the report, not {:?}", last[2].content);
     };
     assert_eq!((report.syncfs_ns, report.cpu_share), (Some(42), Some(0.5)));
+    assert_eq!(report.samples, 2);
     // An acknowledgement of less than the report leaves it where it is.
-    fixture.handle(command(A, Command::Acknowledge { point: POINT, through: 1 }));
-    assert_eq!(fixture.machine.phase(), Phase::Draining);
     fixture.handle(command(A, Command::Acknowledge { point: POINT, through: 2 }));
+    assert_eq!(fixture.machine.phase(), Phase::Draining);
+    fixture.handle(command(A, Command::Acknowledge { point: POINT, through: 3 }));
     assert_eq!(fixture.machine.phase(), Phase::Claimed);
 }
 

@@ -1,5 +1,6 @@
 //! What can be wrong with a root or a target, in words that say what would be right.
 
+use crate::host::links::NoInterface;
 use std::{io, path::PathBuf};
 
 use iofleet_shared::{
@@ -47,6 +48,9 @@ pub enum RootError {
 /// Why a target can't be used as asked.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
+    /// The scenario names an interface that is not there.
+    #[error("fleet.interfaces: {0}")]
+    Interface(#[from] NoInterface),
     /// The path is relative or has a NUL.
     #[error("target.path {0:?} must be an absolute path")]
     NotAbsolute(String),

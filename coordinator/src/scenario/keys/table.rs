@@ -63,6 +63,16 @@ pub static KEYS: &[Key] = &[
     .or("1")
     .flagged(),
     key(
+        KeyId::Interfaces,
+        "interfaces",
+        Place::Fleet,
+        Kind::Text,
+        "The clients' network interfaces that carry the target's traffic, by commas: `ib0`, \
+         `eth0,eth1`, `mlx5_0/1`.",
+    )
+    .otherwise("the way to the server that the mount names, else all physical ports")
+    .flagged(),
+    key(
         KeyId::Path,
         "path",
         Place::Target,

@@ -13,6 +13,7 @@ fn values(id: KeyId) -> (&'static str, &'static str, &'static str) {
         KeyId::NetworkLimit | KeyId::LinkSpeed | KeyId::StorageLimit => {
             ("\"1 Gbit/s\"", "\"2 Gbit/s\"", "")
         }
+        KeyId::Interfaces => ("\"eth0\"", "\"eth0, eth1\"", ""),
         KeyId::ExpectedWire => ("1.25", "2", ""),
         KeyId::Path => ("\"/p\"", "\"/q\"", ""),
         KeyId::TargetFiles => ("[\"/a\"]", "[\"/a\", \"/b\"]", "layout = \"file-list\"\n"),

@@ -115,7 +115,7 @@ fn infiniband_port(dir: &Path, device: &str, number: &str) -> Option<Port> {
     }
     let rate = text(&port.join("rate")).and_then(|text| rate::parse(&text));
     let (bits_per_s, speed_source) =
-        rate.map_or((None, "unknown".to_owned()), |(rate, source)| (Some(rate), source));
+        rate.map_or_else(|| (None, "unknown".to_owned()), |(rate, source)| (Some(rate), source));
     Some(Port {
         facts: LinkFacts {
             name: format!("{device}/{number}"),
@@ -133,7 +133,7 @@ fn infiniband_port(dir: &Path, device: &str, number: &str) -> Option<Port> {
 pub(super) fn rdma_port(net: &Path) -> Option<PathBuf> {
     let devices = net.join("device/infiniband");
     let device = names(&devices).into_iter().next()?;
-    let number = super::number(&net.join("dev_port")).unwrap_or(0) + 1;
+    let number = number(&net.join("dev_port")).unwrap_or(0) + 1;
     let port = devices.join(device).join("ports").join(number.to_string());
     port.exists().then_some(port)
 }

@@ -86,7 +86,7 @@ fn a_stop_at_the_last_moment_leads_to_a_report() {
     assert_eq!(words(&fixture.after(MS / 2, Event::Tick)), "Began StopCrew");
     // Told once is enough.
     assert_eq!(fixture.handle(stop()), []);
-    assert_eq!(words(&fixture.handle(ended(Ticket(1)))), "DropCrew SyncFs");
+    assert_eq!(words(&fixture.handle(ended(Ticket(1)))), "DropCrew Settle");
 }
 
 #[test]
@@ -100,7 +100,10 @@ fn who_stops_does_not_wait_for_a_flush() {
     };
     assert_eq!(report.syncfs_ns, None);
     // The flush comes back later, and is nothing to anybody.
-    assert_eq!(fixture.handle(Event::Synced { ticket: Ticket(2), took_ns: Some(1) }), []);
+    assert_eq!(
+        fixture.handle(Event::Settled { ticket: Ticket(2), took_ns: Some(1), samples: vec![] }),
+        []
+    );
     assert_eq!(fixture.deliveries(), []);
 }
 
@@ -109,7 +112,9 @@ fn reads_and_stuck_threads_are_not_flushed() {
     let mut fixture = Fixture::at(Phase::Running);
     let (ticks, report) = (vec![], report(ThreadEnd::Stuck));
     let effects = fixture.handle(Event::Ended { ticket: Ticket(1), ticks, report });
-    assert_eq!(words(&effects), "DropCrew");
+    let settle = |ticket| Effect::Settle { ticket, dir: dir(), flush: false };
+    assert_eq!(effects, [Effect::DropCrew { ticket: Ticket(1) }, settle(Ticket(2))]);
+    fixture.handle(settled());
     assert_eq!(fixture.deliveries().len(), 1);
     let mut fixture = Fixture::at(Phase::Claimed);
     fixture.handle(command(A, Command::Arm(Box::new(plan(POINT, OpKind::Read)))));
@@ -117,8 +122,16 @@ fn reads_and_stuck_threads_are_not_flushed() {
     fixture.handle(start(T0));
     fixture.handle(commit());
     fixture.now = T0;
-    assert_eq!(words(&fixture.handle(ended(Ticket(1)))), "Began DropCrew");
+    let effects = fixture.handle(ended(Ticket(1)));
+    assert_eq!(words(&effects), "Began DropCrew Settle");
+    assert_eq!(effects[2], settle(Ticket(2)));
+    fixture.handle(settled());
     assert_eq!(fixture.deliveries().len(), 2);
+}
+
+/// Nothing was flushed, and no sample taken.
+fn settled() -> Event {
+    Event::Settled { ticket: Ticket(2), took_ns: None, samples: vec![] }
 }
 
 #[test]
@@ -128,6 +141,7 @@ fn long_series_go_in_chunks() {
     let ticks = vec![(OpKind::Read, vec![Tick::default()]), (OpKind::Write, ticks)];
     let report = report(ThreadEnd::Stuck);
     fixture.handle(Event::Ended { ticket: Ticket(1), ticks, report });
+    fixture.handle(settled());
     let deliveries = fixture.deliveries();
     let chunks: Vec<_> = deliveries
         .iter()
@@ -150,6 +164,7 @@ fn written_ranges_beyond_a_frame_are_not_listed() {
     report.threads.push(thread_report(ThreadEnd::Finished, written.clone()));
     report.threads.push(thread_report(ThreadEnd::Finished, written));
     fixture.handle(Event::Ended { ticket: Ticket(1), ticks: vec![], report });
+    fixture.handle(settled());
     let last = fixture.deliveries().pop().unwrap();
     let frame = iofleet_shared::wire::Body::encode(&last);
     assert!(frame.is_ok_and(|frame| frame.len() < 10_000));
