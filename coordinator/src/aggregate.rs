@@ -47,6 +47,7 @@ type Report<'a> = (NodeIndex, &'a NodeOutcome, &'a PointReport);
 /// A point with all that belongs to it.
 struct Point<'a> {
     plan: &'a PointPlan,
+    fleet: &'a FleetConfig,
     nodes: &'a [NodeReady],
     outcome: &'a PointOutcome,
     /// Nodes whose reports came.
@@ -91,7 +92,7 @@ pub fn assemble(
     let durability = durability(params);
     let headline = headline(&figures, durability);
     let steady = steady_of(plan, &figures, &input);
-    let point = Point { plan, nodes, outcome, reports, ticks, figures, headline };
+    let point = Point { plan, fleet, nodes, outcome, reports, ticks, figures, headline };
     let by_op = PointTimes::of(plan, outcome);
     let all = by_op.all();
     let mut record = point.record(&by_op, &all);
@@ -114,8 +115,10 @@ pub fn skipped(plan: &PointPlan, why: &str) -> PointRecord {
         interrupted: false,
         failed: None,
     };
+    let fleet = FleetConfig::default();
     let point = Point {
         plan,
+        fleet: &fleet,
         nodes: &[],
         outcome: &outcome,
         reports: Vec::new(),

@@ -4,7 +4,7 @@
 //! Modules from the top floor down; each uses only what stands below it:
 //! `cli` (one file a command) · `campaign` (conducts the points: select and effects), `live` ·
 //! `netbench` · `asking` (each worker something, outside of a campaign) · `peer` (thin QUIC task) · `store`, `json`, `report` · `conductor` (pure: event in, effects out),
-//! `plan`, `aggregate` · `events` (what happens in a run, as values), `record` (the immutable record
+//! `plan`, `aggregate`, `verdict` · `events` (what happens in a run, as values), `record` (the immutable record
 //! of a point) · `scenario`, `figures` (every formula, pure), `barrier` (offsets and the start
 //! instant), `local`, `keys` · `exit`.
 
@@ -28,3 +28,4 @@ pub mod record;
 pub mod report;
 pub mod scenario;
 pub mod store;
+pub mod verdict;

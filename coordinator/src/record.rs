@@ -15,12 +15,14 @@ pub use kinds::{
 };
 pub use network::{Direction, Link, Network, WireInterval};
 pub use params::{OpWeight, Options, Params, Rate, SizeWeight, Swept};
+pub use verdict::{Evidence, Finding, Verdict};
 
 mod checks;
 mod cpu;
 mod kinds;
 mod network;
 mod params;
+mod verdict;
 
 /// Name and version of the document.
 pub const SCHEMA: &str = "iofleet.result/1";
@@ -298,7 +300,7 @@ pub struct PointRecord {
     /// The network's view.
     pub network: Network,
     /// What bounds the result; null where it is not judged.
-    pub verdict: Option<String>,
+    pub verdict: Option<Verdict>,
     /// By node.
     pub nodes: Vec<PointNode>,
     /// By thread.
@@ -413,7 +415,12 @@ pub struct PointNode {
     /// Bytes that they received.
     #[serde(default)]
     pub rx_bytes: Option<u64>,
-    /// Greatest share of an interval in which one of its CPUs was busy; null where it is not known.
+    /// What its network host's links carried in the payload's direction in the common window, over
+    /// their speed; null where that is not known.
+    #[serde(default)]
+    pub link_share: Option<f64>,
+    /// Share of time in which the busiest of its CPUs was busy, mean of the intervals; null where it
+    /// is not known.
     #[serde(default)]
     pub busiest_core_share: Option<f64>,
     /// Time that its I/O threads were ready to run and did not, over their own time; null where it

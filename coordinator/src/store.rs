@@ -270,12 +270,18 @@ impl Store {
         if known { Ok(()) } else { Err(self.unknown(campaign_id)) }
     }
 
-    /// Stores how a campaign ended: all of its record but the points.
+    /// Stores how a campaign ended: all of its record, and what the documents of its points say now
+    /// (a verdict is final only then).
     ///
     /// # Errors
     /// When it is not there, or nothing can be written.
     pub fn finish(&mut self, record: &CampaignRecord) -> Result<(), StoreError> {
-        let changed = self.write(|transaction| rows::update_campaign(transaction, record))?;
+        let changed = self.write(|transaction| {
+            for point in &record.points {
+                rows::update_document(transaction, &record.campaign.id, point)?;
+            }
+            rows::update_campaign(transaction, record)
+        })?;
         if changed { Ok(()) } else { Err(self.unknown(&record.campaign.id)) }
     }
 

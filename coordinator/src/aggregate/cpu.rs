@@ -27,12 +27,20 @@ pub(super) fn cpu<'a>(threads: impl Iterator<Item = &'a ThreadReport>) -> Option
     })
 }
 
-/// Greatest share of an interval in which one CPU of a node was busy, of those that began at T0 or
-/// later. None where no sample says.
-pub(super) fn busiest_core(node: &NodeOutcome) -> Option<f64> {
-    let pairs = node.samples.windows(2).filter(|pair| pair[0].at_ns >= 0);
-    let greatest = pairs.filter_map(|pair| pair[1].busiest_core_milli).max()?;
-    Some(f64::from(greatest) / 1000.0)
+/// Share of time in which the busiest CPU of a node was busy: the mean over the intervals from T0 to
+/// its last thread's end, each by its length. None where no sample says.
+pub(super) fn busiest_core(node: &NodeOutcome, report: &PointReport) -> Option<f64> {
+    let end = report.threads.iter().filter_map(|thread| thread.ended_ns).max()?;
+    let (mut busy, mut time) = (0.0, 0.0);
+    for pair in node.samples.windows(2) {
+        let inside = pair[1].at_ns.min(end) - pair[0].at_ns.max(0);
+        if let Some(milli) = pair[1].busiest_core_milli.filter(|_| inside > 0) {
+            let length = to_f64(inside.unsigned_abs());
+            busy += f64::from(milli) / 1000.0 * length;
+            time += length;
+        }
+    }
+    (time > 0.0).then(|| busy / time)
 }
 
 /// Time that a node's I/O threads were ready to run and did not, over the time in which they had

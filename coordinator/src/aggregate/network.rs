@@ -92,6 +92,28 @@ pub(super) fn of_node(report: &Report<'_>, facts: Option<&NetworkFacts>) -> Opti
     wire.between(0, wire.last_ns()?)
 }
 
+/// What a network host's links carried in the common window, over their speed, in the direction of
+/// the payload; the greater one of a mix.
+pub(super) fn share_of_node(
+    point: &Point<'_>,
+    report: &Report<'_>,
+    facts: Option<&NetworkFacts>,
+    link_speed: Option<f64>,
+) -> Option<f64> {
+    let window = point.figures.window?;
+    let begin = i64::try_from(window.begin_ns()).ok()?;
+    let length = i64::try_from(window.length_ns()).ok()?;
+    let host = Host { report: *report, facts };
+    let carried = host.wire()?.between(begin, begin + length)?.per(length);
+    let speed = match link_speed {
+        Some(speed) => speed,
+        None => to_f64(facts?.links.iter().map(|link| link.bits_per_s).sum::<Option<u64>>()?) / 8.0,
+    };
+    let ops = &point.plan.spec.params.ops;
+    let ways = WAYS.iter().filter(|way| ops.iter().any(|share| share.op == way.op));
+    ways.map(|way| (way.of)(carried) / speed).reduce(f64::max)
+}
+
 /// Of the other ports of a network host, those that moved at least half of so many bytes.
 pub(super) fn elsewhere(point: &Point<'_>, payload: f64) -> Vec<String> {
     let mut moved = Vec::new();
@@ -179,6 +201,12 @@ fn direction(
     });
     let settled = beyond_idle(hosts, |wire| Some((0, wire.last_ns()?)));
     let moved = moved(point, way.op);
+    let to_end = point
+        .figures
+        .last_end_ns
+        .and_then(|end| beyond_idle(hosts, |wire| Some((0, end.min(wire.last_ns()?)))));
+    let per_payload =
+        |wire: Option<WireBytes>| wire.filter(|_| moved > 0.0).map(|wire| (way.of)(wire) / moved);
     let limit_of = limit.map(|limit| limit.bytes_per_s);
     let share = |rate: Option<f64>| rate.zip(limit_of).map(|(rate, limit)| rate / limit);
     let wire = wire.map(way.of);
@@ -193,7 +221,9 @@ fn direction(
         idle_bytes_per_s: idle(hosts).map(way.of),
         payload_share: share(payload),
         wire_share: share(wire),
-        wire_per_payload: settled.filter(|_| moved > 0.0).map(|wire| (way.of)(wire) / moved),
+        wire_per_payload: per_payload(settled),
+        wire_per_payload_at_end: per_payload(to_end),
+        client_limit_bytes_per_s: clients(point, fleet, hosts).map(|limit| limit.bytes_per_s),
         expected_wire_per_payload: if way.op == OpKind::Write {
             fleet.expected_wire_per_payload()
         } else {

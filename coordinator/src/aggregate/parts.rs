@@ -55,7 +55,13 @@ impl Point<'_> {
             cpu_share: report.cpu_share,
             tx_bytes: wire.map(|wire| network::rounded(wire.tx)),
             rx_bytes: wire.map(|wire| network::rounded(wire.rx)),
-            busiest_core_share: busiest_core(node),
+            busiest_core_share: busiest_core(node, report),
+            link_share: network::share_of_node(
+                self,
+                &(index, node, report),
+                facts,
+                self.fleet.link_speed,
+            ),
             run_delay_share: run_delay(node, report),
             remarks: report.remarks.clone(),
         }
@@ -77,6 +83,7 @@ impl Point<'_> {
             cpu_share: None,
             tx_bytes: None,
             rx_bytes: None,
+            link_share: None,
             busiest_core_share: None,
             run_delay_share: None,
             remarks: Vec::new(),

@@ -219,6 +219,7 @@ fn a_lost_node_is_named_and_in_no_sum() {
         cpu_share: None,
         tx_bytes: None,
         rx_bytes: None,
+        link_share: None,
         busiest_core_share: None,
         run_delay_share: None,
         remarks: Vec::new(),

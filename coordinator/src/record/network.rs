@@ -100,6 +100,12 @@ pub struct Direction {
     pub wire_share: Option<f64>,
     /// Wire bytes, less the idle rate / payload, over the whole point and its settling.
     pub wire_per_payload: Option<f64>,
+    /// The same up to the last end of a thread, before what is buffered was flushed.
+    #[serde(default)]
+    pub wire_per_payload_at_end: Option<f64>,
+    /// What the clients' own links carry.
+    #[serde(default)]
+    pub client_limit_bytes_per_s: Option<f64>,
     /// What that is when every byte of payload crosses the clients' links.
     pub expected_wire_per_payload: f64,
 }

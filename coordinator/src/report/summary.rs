@@ -22,6 +22,7 @@ pub fn summary(campaign: &CampaignRecord, binary: bool) -> String {
     let headlines: Vec<String> = stages.iter().map(|stage| stage.sentence(binary)).collect();
     let parts = [
         ("", headlines),
+        ("What bounds the best points:", verdicts(&stages)),
         ("Damaged data:", trouble::damages(campaign)),
         ("Doubts:", trouble::doubts(campaign)),
         ("Errors:", trouble::errors(campaign)),
@@ -60,6 +61,24 @@ fn limit(point: &PointRecord, binary: bool) -> String {
         let _ = write!(text, ", {ratio:.3} bytes on the wire for each of payload");
     }
     text
+}
+
+/// The verdicts of the stages' best points.
+fn verdicts(stages: &[Stage<'_>]) -> Vec<String> {
+    let best = stages.iter().filter_map(|stage| Some((stage.name, stage.best.as_ref()?.point)));
+    let line = |(name, point): (&str, &PointRecord)| {
+        let verdict = point.verdict.as_ref()?;
+        let mut line = format!("  {name}: {}: {}", verdict.code, verdict.text);
+        if !verdict.also.is_empty() {
+            let also: Vec<&str> = verdict.also.iter().map(|also| also.code.as_str()).collect();
+            let _ = write!(line, " (also {})", also.join(", "));
+        }
+        if verdict.code == "undetermined" && !verdict.missing.is_empty() {
+            let _ = write!(line, "; not known: {}", verdict.missing.join(", "));
+        }
+        Some(line)
+    };
+    best.filter_map(line).collect()
 }
 
 /// The points of one stage, and the best of them.

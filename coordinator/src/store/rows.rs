@@ -96,6 +96,23 @@ pub(super) fn put_point(
     put_intervals(transaction, campaign, point)
 }
 
+/// Stores anew what a point's document says, its intervals apart.
+pub(super) fn update_document(
+    transaction: &Transaction<'_>,
+    campaign: &str,
+    point: &PointRecord,
+) -> rusqlite::Result<()> {
+    transaction.execute(
+        "UPDATE points SET document = ?3 WHERE campaign = ?1 AND idx = ?2",
+        params![
+            campaign,
+            point.index,
+            json(&PointRecord { intervals: Vec::new(), ..point.clone() })?
+        ],
+    )?;
+    Ok(())
+}
+
 fn put_intervals(
     transaction: &Transaction<'_>,
     campaign: &str,

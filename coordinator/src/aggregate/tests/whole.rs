@@ -197,6 +197,8 @@ fn network() -> Network {
         payload_share: None,
         wire_share: None,
         wire_per_payload: None,
+        wire_per_payload_at_end: None,
+        client_limit_bytes_per_s: None,
         expected_wire_per_payload: 1.0,
     };
     Network { directions: vec![direction], ..Network::default() }
@@ -217,6 +219,7 @@ fn nodes() -> Vec<PointNode> {
             cpu_share: Some(cpu_share),
             tx_bytes: None,
             rx_bytes: None,
+            link_share: None,
             busiest_core_share: None,
             run_delay_share: None,
             remarks: Vec::new(),

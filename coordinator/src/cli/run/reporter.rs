@@ -22,6 +22,7 @@ use crate::{
     report::Table,
     scenario::FleetConfig,
     store::Store,
+    verdict::{self, Known, Thresholds},
 };
 
 /// Where a run's results go.
@@ -165,7 +166,13 @@ impl Reporter {
             self.say(&text);
         }
         self.record.points.push(point);
+        self.judge(true);
         self.write_json();
+    }
+
+    fn judge(&mut self, running: bool) {
+        let known = Known { storage_bytes_per_s: self.fleet.storage_limit, running };
+        verdict::judge_all(&mut self.record.points, known, &Thresholds::default());
     }
 
     fn cleaned(&mut self, removals: &[(NodeIndex, Removal)]) {
@@ -198,6 +205,7 @@ impl Reporter {
         self.record.campaign.message = ending.message;
         self.record.repetitions = aggregate::repetitions(&self.record.points);
         self.record.load_curves = aggregate::load_curves(&self.record.points);
+        self.judge(false);
         if !self.nodes.is_empty() {
             let finished = self.outputs.store.finish(&self.record);
             self.check(finished);
