@@ -222,6 +222,21 @@ fn cpu() -> Cpu {
     }
 }
 
+fn verdict() -> Verdict {
+    Verdict {
+        code: "unsaturated".to_owned(),
+        text: "4 threads instead of 2 bring +80 %: more may bring more".to_owned(),
+        evidence: vec![Evidence { name: "gain".to_owned(), value: 0.8, limit: 0.1 }],
+        also: vec![Finding {
+            code: "straggler".to_owned(),
+            text: "client03 does 0.40 of the median node's rate per thread".to_owned(),
+            evidence: Vec::new(),
+        }],
+        missing: vec!["what the storage side does by itself".to_owned()],
+        provisional: true,
+    }
+}
+
 /// A point with every field set.
 pub(crate) fn full(index: u32) -> PointRecord {
     let latencies = Latencies { service: Some(latency()), response: Some(latency()) };
@@ -283,18 +298,7 @@ pub(crate) fn full(index: u32) -> PointRecord {
         syncfs_s: Some(0.3),
         steady: Some(Steady { steady: true, round_s: 1.0, rounds: 7, spread: 0.02, slope: -0.01 }),
         network: network(),
-        verdict: Some(Verdict {
-            code: "unsaturated".to_owned(),
-            text: "4 threads instead of 2 bring +80 %: more may bring more".to_owned(),
-            evidence: vec![Evidence { name: "gain".to_owned(), value: 0.8, limit: 0.1 }],
-            also: vec![Finding {
-                code: "straggler".to_owned(),
-                text: "client03 does 0.40 of the median node's rate per thread".to_owned(),
-                evidence: Vec::new(),
-            }],
-            missing: vec!["what the storage side does by itself".to_owned()],
-            provisional: true,
-        }),
+        verdict: Some(verdict()),
         nodes: nodes(),
         threads: threads(),
         error_kinds: error_kinds(),
