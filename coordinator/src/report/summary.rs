@@ -68,7 +68,7 @@ fn verdicts(stages: &[Stage<'_>]) -> Vec<String> {
     let best = stages.iter().filter_map(|stage| Some((stage.name, stage.best.as_ref()?.point)));
     let line = |(name, point): (&str, &PointRecord)| {
         let verdict = point.verdict.as_ref()?;
-        let mut line = format!("  {name}: {}: {}", verdict.code, verdict.text);
+        let mut line = format!("{name}: {}: {}", verdict.code, verdict.text);
         if !verdict.also.is_empty() {
             let also: Vec<&str> = verdict.also.iter().map(|also| also.code.as_str()).collect();
             let _ = write!(line, " (also {})", also.join(", "));
