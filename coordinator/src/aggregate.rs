@@ -26,6 +26,7 @@ use kinds::{PointTimes, Times};
 use series::{all_kinds, merged};
 
 pub use campaign::{campaign, load_curves, node, repetitions, rfc3339};
+pub use scaling::scaling;
 
 mod campaign;
 mod checks;
@@ -36,6 +37,7 @@ mod kinds;
 mod marks;
 mod network;
 mod parts;
+mod scaling;
 mod series;
 mod sums;
 #[cfg(test)]

@@ -32,6 +32,7 @@ mod kinds;
 mod latency;
 mod ort;
 mod repetition;
+pub mod scaling;
 #[cfg(test)]
 pub(crate) mod script;
 mod spread;

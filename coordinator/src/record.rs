@@ -15,6 +15,7 @@ pub use kinds::{
 };
 pub use network::{Direction, Link, Network, WireInterval};
 pub use params::{OpWeight, Options, Params, Rate, SizeWeight, Swept};
+pub use scaling::{Scaling, ScalingFit};
 pub use verdict::{Evidence, Finding, Verdict};
 
 mod checks;
@@ -22,6 +23,7 @@ mod cpu;
 mod kinds;
 mod network;
 mod params;
+mod scaling;
 mod verdict;
 
 /// Name and version of the document.
@@ -49,6 +51,9 @@ pub struct CampaignRecord {
     /// Response over load, for stages that were offered more than one.
     #[serde(default)]
     pub load_curves: Vec<LoadCurve>,
+    /// How rates grow with the number of threads.
+    #[serde(default)]
+    pub scaling: Vec<Scaling>,
 }
 
 /// What made a record.

@@ -43,6 +43,7 @@ pub fn campaign(id: &str, scenario: &Scenario, host: &str, started: SystemTime) 
         points: Vec::new(),
         repetitions: Vec::new(),
         load_curves: Vec::new(),
+        scaling: Vec::new(),
     }
 }
 

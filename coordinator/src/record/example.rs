@@ -35,6 +35,22 @@ pub(crate) fn campaign() -> CampaignRecord {
             points: vec![0],
             ort_ns: 1_250_000.5,
         }],
+        scaling: vec![Scaling {
+            stage: "write".to_owned(),
+            swept: Vec::new(),
+            points: vec![0],
+            unit: Unit::Bytes,
+            knee_threads: Some(16),
+            fit: Some(ScalingFit {
+                lambda: 0.5e9,
+                contention: 0.04,
+                coherency: 0.000_4,
+                r2: 0.998,
+                peak_threads: Some(48.9),
+                residuals: vec![0.01],
+            }),
+            no_fit: Some("the ramp ended network-bound".to_owned()),
+        }],
     }
 }
 

@@ -150,6 +150,7 @@ pub(super) fn campaign() -> CampaignRecord {
         points,
         repetitions: Vec::new(),
         load_curves: Vec::new(),
+        scaling: Vec::new(),
     }
 }
 

@@ -7,7 +7,8 @@ use iofleet_shared::units;
 
 use super::{format_rate, headline, plural, point_list, rate_of, unit_of};
 use crate::record::{
-    CampaignRecord, CampaignStatus, Headline, Params, PointRecord, PointStatus, Repetition, Unit,
+    CampaignRecord, CampaignStatus, Headline, Params, PointRecord, PointStatus, Repetition,
+    Scaling, Unit,
 };
 
 mod figures;
@@ -30,6 +31,7 @@ pub fn summary(campaign: &CampaignRecord, binary: bool) -> String {
         ("Remarks:", trouble::remarks(campaign)),
         ("", status(campaign)),
         ("Response over load:", load_curves(campaign)),
+        ("Scaling:", scaling(campaign)),
         ("Figures of the best points:", figures::lines(&stages, binary)),
     ];
     let parts = parts.into_iter().filter(|(_, lines)| !lines.is_empty());
@@ -61,6 +63,32 @@ fn limit(point: &PointRecord, binary: bool) -> String {
         let _ = write!(text, ", {ratio:.3} bytes on the wire for each of payload");
     }
     text
+}
+
+/// Knee and fit of each ramp.
+fn scaling(campaign: &CampaignRecord) -> Vec<String> {
+    let line = |ramp: &Scaling| {
+        let swept = ramp.swept.iter().map(|swept| format!(" {} {}", swept.key, swept.value));
+        let mut line = format!("{}{}: ", ramp.stage, swept.collect::<String>());
+        if let Some(knee) = ramp.knee_threads {
+            let _ = write!(line, "95 % of its greatest rate from {knee} threads");
+        }
+        match (&ramp.fit, &ramp.no_fit) {
+            (Some(fit), _) => {
+                let _ = write!(
+                    line,
+                    "; contention {:.4}, coherency {:.6} (R2 {:.3})",
+                    fit.contention, fit.coherency, fit.r2
+                );
+            }
+            (None, Some(why)) => {
+                let _ = write!(line, "; no fit: {why}");
+            }
+            (None, None) => {}
+        }
+        line
+    };
+    campaign.scaling.iter().map(line).collect()
 }
 
 /// The verdicts of the stages' best points.

@@ -372,6 +372,7 @@ fn campaign_document(record: &CampaignRecord) -> rusqlite::Result<String> {
         points: _,
         repetitions,
         load_curves,
+        scaling,
     } = record;
     json(&CampaignRecord {
         schema: schema.clone(),
@@ -382,6 +383,7 @@ fn campaign_document(record: &CampaignRecord) -> rusqlite::Result<String> {
         points: Vec::new(),
         repetitions: repetitions.clone(),
         load_curves: load_curves.clone(),
+        scaling: scaling.clone(),
     })
 }
 

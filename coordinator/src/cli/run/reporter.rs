@@ -206,6 +206,8 @@ impl Reporter {
         self.record.repetitions = aggregate::repetitions(&self.record.points);
         self.record.load_curves = aggregate::load_curves(&self.record.points);
         self.judge(false);
+        // It goes by the verdicts.
+        self.record.scaling = aggregate::scaling(&self.record.points);
         if !self.nodes.is_empty() {
             let finished = self.outputs.store.finish(&self.record);
             self.check(finished);
