@@ -26,6 +26,7 @@ use kinds::{PointTimes, Times};
 use series::{all_kinds, merged};
 
 pub use campaign::{campaign, load_curves, node, repetitions, rfc3339};
+pub use require::requirements;
 pub use scaling::scaling;
 
 mod campaign;
@@ -37,6 +38,7 @@ mod kinds;
 mod marks;
 mod network;
 mod parts;
+mod require;
 mod scaling;
 mod series;
 mod sums;

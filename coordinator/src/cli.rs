@@ -30,7 +30,7 @@ Examples:
   iofleet show last                                      the table again
 
 Exit codes: 0 done, 1 a fault of iofleet or a local file, 2 usage, 3 scenario not valid, 4 fleet not
-ready, 5 a point partial, failed or skipped, 6 I/O errors, 7 interrupted.";
+ready, 5 a point partial, failed or skipped, 6 I/O errors, 7 interrupted, 8 a demand not met.";
 
 /// Measures how fast a mounted parallel file system is from many clients at once.
 #[derive(Debug, Parser)]

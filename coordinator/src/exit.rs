@@ -17,6 +17,8 @@ pub enum Exit {
     Fleet,
     /// A point is partial, failed or skipped (a full target included).
     Partial,
+    /// A demand of the scenario was not met.
+    Required,
     /// I/O errors although all points are complete.
     IoErrors,
     /// What was read is not what had been written.
@@ -27,7 +29,7 @@ pub enum Exit {
 
 impl Exit {
     /// The one of two that is shown: the first of interrupted (7), damaged (6), 1, 4, 3, 2, 5,
-    /// I/O errors (6), 0.
+    /// I/O errors (6), a demand that was not met (8), 0.
     #[must_use]
     pub fn worse(self, other: Self) -> Self {
         if self.rank() >= other.rank() { self } else { other }
@@ -36,14 +38,15 @@ impl Exit {
     fn rank(self) -> u8 {
         match self {
             Self::Done => 0,
-            Self::IoErrors => 1,
-            Self::Partial => 2,
-            Self::Usage => 3,
-            Self::Scenario => 4,
-            Self::Fleet => 5,
-            Self::Fault => 6,
-            Self::Damaged => 7,
-            Self::Interrupted => 8,
+            Self::Required => 1,
+            Self::IoErrors => 2,
+            Self::Partial => 3,
+            Self::Usage => 4,
+            Self::Scenario => 5,
+            Self::Fleet => 6,
+            Self::Fault => 7,
+            Self::Damaged => 8,
+            Self::Interrupted => 9,
         }
     }
 
@@ -59,6 +62,7 @@ impl Exit {
             Self::Partial => 5,
             Self::IoErrors | Self::Damaged => 6,
             Self::Interrupted => 7,
+            Self::Required => 8,
         }
     }
 }
@@ -83,6 +87,9 @@ mod tests {
         assert_eq!(Exit::Fault.worse(Exit::Interrupted), Exit::Interrupted);
         assert_eq!(Exit::Damaged.worse(Exit::Interrupted), Exit::Interrupted);
         assert_eq!(Exit::Partial.worse(Exit::Damaged), Exit::Damaged);
+        assert_eq!(Exit::Required.worse(Exit::IoErrors), Exit::IoErrors);
+        assert_eq!(Exit::Required.worse(Exit::Done), Exit::Required);
+        assert_eq!(Exit::Required.code(), 8);
         assert_eq!((Exit::Damaged.code(), Exit::IoErrors.code()), (6, 6));
     }
 }

@@ -15,7 +15,7 @@ pub use kinds::{
 };
 pub use network::{Direction, Link, Network, WireInterval};
 pub use params::{OpWeight, Options, Params, Rate, SizeWeight, Swept};
-pub use scaling::{Scaling, ScalingFit};
+pub use scaling::{RequirementResult, Scaling, ScalingFit};
 pub use verdict::{Evidence, Finding, Verdict};
 
 mod checks;
@@ -54,6 +54,9 @@ pub struct CampaignRecord {
     /// How rates grow with the number of threads.
     #[serde(default)]
     pub scaling: Vec<Scaling>,
+    /// What the scenario demands, and whether it was met; empty while the campaign runs.
+    #[serde(default)]
+    pub requirements: Vec<RequirementResult>,
 }
 
 /// What made a record.

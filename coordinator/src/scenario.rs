@@ -7,6 +7,8 @@
 
 use std::sync::Arc;
 
+use require::Requirement;
+
 pub use canon::rate;
 pub use docs::{json_schema, key_table};
 pub use error::{Origin, ScenarioError};
@@ -29,6 +31,7 @@ mod keys;
 pub mod legal;
 mod overrides;
 mod params;
+pub mod require;
 mod resolve;
 mod source;
 mod value;
@@ -64,6 +67,8 @@ pub struct Scenario {
     pub name: String,
     /// The question that it answers.
     pub question: Option<String>,
+    /// What the result has to reach.
+    pub require: Vec<Requirement>,
     /// The fleet's key values.
     pub fleet: FleetConfig,
     /// The target's.

@@ -25,7 +25,7 @@ const STEP_NS_MIN: u64 = 100_000_000;
 /// Samples that are kept; of a longer point every second one, and so on.
 const SAMPLES_MAX: usize = 16_384;
 /// Threads whose scheduling is read; of more it takes too long.
-const THREADS_MAX: usize = 1_024;
+const THREADS_MAX: usize = 256;
 /// How long the last sample may take.
 const LAST_WITHIN: Duration = Duration::from_secs(5);
 /// The longest that it sleeps.

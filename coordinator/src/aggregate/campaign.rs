@@ -44,6 +44,7 @@ pub fn campaign(id: &str, scenario: &Scenario, host: &str, started: SystemTime) 
         repetitions: Vec::new(),
         load_curves: Vec::new(),
         scaling: Vec::new(),
+        requirements: Vec::new(),
     }
 }
 

@@ -267,6 +267,7 @@ pub(super) fn scenario(plans: &[PointPlan]) -> Scenario {
     Scenario {
         name: "scripted".to_owned(),
         question: None,
+        require: Vec::new(),
         fleet: FleetConfig::default(),
         target: TargetConfig::default(),
         points: plans.iter().map(|plan| plan.spec.clone()).collect(),

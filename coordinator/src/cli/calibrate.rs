@@ -153,7 +153,7 @@ pub fn run(args: CalibrateArgs) -> Result<Exit, Failure> {
     let plan = plan(&scenario, &fleet)?;
     let record = aggregate::campaign(&id, &scenario, &run::hostname(), started);
     let config = fleet.config(&id, &scenario, plan.clone());
-    let reporter = reporter::Reporter::new(plan, scenario.fleet.clone(), record, outputs);
+    let reporter = reporter::Reporter::new(plan, &scenario, record, outputs);
     let reported = run::conduct(config, &fleet, move |events| reporter.run(events))?;
     if run_args.json_alone() {
         let json = json::to_string(&reported.record);

@@ -91,6 +91,9 @@ fn fleet(scenario: &Scenario, plan: &Plan) -> String {
     if let Some(speed) = scenario.fleet.link_speed {
         let _ = writeln!(text, "Links    {} for each node", scenario::rate(speed));
     }
+    for demand in &scenario.require {
+        let _ = writeln!(text, "Demands  {demand}");
+    }
     if let Some(limit) = scenario.fleet.storage_limit {
         let _ = writeln!(text, "Storage  at most {} in one direction", scenario::rate(limit));
     }

@@ -98,7 +98,7 @@ pub fn run(args: RunArgs) -> Result<Exit, Failure> {
     let plan = Plan::new(&scenario, count).map_err(|error| Failure::new(Exit::Scenario, &error))?;
     let config = fleet.config(&id, &scenario, plan.clone());
     let record = aggregate::campaign(&id, &scenario, &hostname(), started);
-    let reporter = Reporter::new(plan, scenario.fleet.clone(), record, outputs);
+    let reporter = Reporter::new(plan, &scenario, record, outputs);
     let reported = conduct(config, &fleet, move |events| reporter.run(events))?;
     say(&reported.record, &args)?;
     if let Some(left) = &reported.left {

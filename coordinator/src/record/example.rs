@@ -51,6 +51,12 @@ pub(crate) fn campaign() -> CampaignRecord {
             }),
             no_fit: Some("the ramp ended network-bound".to_owned()),
         }],
+        requirements: vec![RequirementResult {
+            text: "write.common >= 1 GB/s".to_owned(),
+            value: Some(1.5e9),
+            limit: 1e9,
+            passed: true,
+        }],
     }
 }
 

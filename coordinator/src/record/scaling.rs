@@ -25,6 +25,21 @@ pub struct Scaling {
     pub no_fit: Option<String>,
 }
 
+/// A demand of the scenario, and whether it was met.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct RequirementResult {
+    /// As the scenario has it.
+    pub text: String,
+    /// What was measured, in bytes or operations per second, or ns; null where no sound point says.
+    pub value: Option<f64>,
+    /// What was demanded, in the same unit.
+    pub limit: f64,
+    /// Whether it was met.
+    pub passed: bool,
+}
+
 /// X(N) = lambda N / (1 + contention (N - 1) + coherency N (N - 1)).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

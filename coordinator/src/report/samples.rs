@@ -151,6 +151,7 @@ pub(super) fn campaign() -> CampaignRecord {
         repetitions: Vec::new(),
         load_curves: Vec::new(),
         scaling: Vec::new(),
+        requirements: Vec::new(),
     }
 }
 

@@ -8,7 +8,7 @@ use iofleet_shared::units;
 use super::{format_rate, headline, plural, point_list, rate_of, unit_of};
 use crate::record::{
     CampaignRecord, CampaignStatus, Headline, Params, PointRecord, PointStatus, Repetition,
-    Scaling, Unit,
+    RequirementResult, Scaling, Unit,
 };
 
 mod figures;
@@ -32,6 +32,7 @@ pub fn summary(campaign: &CampaignRecord, binary: bool) -> String {
         ("", status(campaign)),
         ("Response over load:", load_curves(campaign)),
         ("Scaling:", scaling(campaign)),
+        ("Demands:", demands(campaign)),
         ("Figures of the best points:", figures::lines(&stages, binary)),
     ];
     let parts = parts.into_iter().filter(|(_, lines)| !lines.is_empty());
@@ -63,6 +64,19 @@ fn limit(point: &PointRecord, binary: bool) -> String {
         let _ = write!(text, ", {ratio:.3} bytes on the wire for each of payload");
     }
     text
+}
+
+/// Whether each was met.
+fn demands(campaign: &CampaignRecord) -> Vec<String> {
+    let line = |demand: &RequirementResult| {
+        let word = if demand.passed { "passed" } else { "FAILED" };
+        let share = demand.value.map_or_else(
+            || "no sound point says".to_owned(),
+            |value| format!("{:.1} % of it", value / demand.limit * 100.0),
+        );
+        format!("{word}: {} ({share})", demand.text)
+    };
+    campaign.requirements.iter().map(line).collect()
 }
 
 /// Knee and fit of each ramp.

@@ -15,6 +15,7 @@ use super::{
     file::ScenarioFile,
     hosts,
     keys::{self, KEYS, Key, KeyId, Place},
+    require::Requirement,
     resolve::{Draft, repeat},
     value::{self, Value, quoted},
     words,
@@ -134,7 +135,12 @@ fn resolved<'a>(id: KeyId, mut drafts: impl Iterator<Item = &'a Draft<'a>>) -> O
 
 /// SHA-256, in hex, of the canonical JSON of the meaning: without name, question, notes, workers
 /// and path, and without the way in which it was written.
-pub(super) fn id(points: &[PointSpec], fleet: &FleetConfig, target: &TargetConfig) -> String {
+pub(super) fn id(
+    points: &[PointSpec],
+    fleet: &FleetConfig,
+    target: &TargetConfig,
+    require: &[Requirement],
+) -> String {
     let bits = |limit: Option<f64>| limit.map(|limit| rate(limit).bits_per_s());
     let mut meaning = json!({
         "fleet": {
@@ -147,6 +153,10 @@ pub(super) fn id(points: &[PointSpec], fleet: &FleetConfig, target: &TargetConfi
     // Later keys stand in it only where they are set, so that older ids stay what they are.
     if let Some(limit) = bits(fleet.storage_limit) {
         meaning["fleet"]["storage_limit_bits_per_s"] = json!(limit);
+    }
+    if !require.is_empty() {
+        let demands: Vec<String> = require.iter().map(Requirement::to_string).collect();
+        meaning["require"] = json!(demands);
     }
     if !fleet.interfaces.is_empty() {
         meaning["fleet"]["interfaces"] = json!(fleet.interfaces);

@@ -111,6 +111,11 @@ fn schema_of(key: &Key) -> Json {
             "uniqueItems": true,
             "items": { "type": "string", "pattern": "^/" },
         }),
+        Kind::Requirements => json!({
+            "type": "array",
+            "minItems": 1,
+            "items": { "type": "string", "pattern": "^[^.]+\\.[a-z0-9_]+\\s*(>=|<=).+$" },
+        }),
         Kind::Flag => json!({ "type": "boolean" }),
         Kind::Choice(words) => json!({ "enum": words }),
         Kind::StageName => json!({ "type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$" }),
@@ -131,6 +136,7 @@ fn schema_of(key: &Key) -> Json {
             | Value::Mix(_)
             | Value::Numbers(_)
             | Value::Paths(_)
+            | Value::Requirements(_)
             | Value::Choice(_)
             | Value::Text(_) => json!(default.to_string()),
         };

@@ -19,6 +19,7 @@ pub enum KeyId {
     Name,
     Question,
     Notes,
+    Require,
     Workers,
     NetworkLimit,
     LinkSpeed,
@@ -126,6 +127,8 @@ pub enum Kind {
     Numbers,
     /// Absolute paths.
     Paths,
+    /// What a result has to reach.
+    Requirements,
     /// One of these words.
     Choice(&'static [&'static str]),
     /// The name of a stage.
@@ -189,7 +192,7 @@ impl Key {
             last.is_some_and(|word| word.bytes().all(|byte| byte.is_ascii_digit()))
         };
         let semicolons = match self.kind {
-            Kind::Mix | Kind::Numbers | Kind::Paths => true,
+            Kind::Mix | Kind::Numbers | Kind::Paths | Kind::Requirements => true,
             Kind::Sizes(..) => text.contains(';') || weighted(text),
             Kind::Count(..)
             | Kind::Integer
@@ -235,6 +238,7 @@ impl Key {
             Kind::Mix => "kinds with weights, as in `read 70, write 30`".to_owned(),
             Kind::Numbers => "numbers from 0 to 65535 and ranges, as in `0-3,8`".to_owned(),
             Kind::Paths => "absolute paths".to_owned(),
+            Kind::Requirements => "demands, as in `read.common >= 45 GB/s`".to_owned(),
             Kind::Choice(words) => words.join(", "),
             Kind::StageName => "letters, digits, `-` and `_`, at most 64; unique".to_owned(),
             Kind::Text => "text".to_owned(),

@@ -9,6 +9,7 @@ use super::{
     file::{ScenarioFile, Setting, StageFile},
     hosts,
     keys::{Key, KeyId},
+    require::Requirement,
     value::{self, Raw, Value},
 };
 
@@ -90,6 +91,7 @@ pub(super) fn load(
     }
     let names = file.stage_names();
     check::stages(&file, &names, &mut problems);
+    let require = requirements(&file, &names, &mut problems);
     if problems.is_empty() {
         // Of a file that can't be read, nobody knows what it lacks.
         missing(&file, context, &mut problems);
@@ -102,10 +104,26 @@ pub(super) fn load(
     problems.none()?;
     let resolved_toml = canon::toml(&file, &drafts, &names, &fleet);
     let points: Vec<PointSpec> = drafts.into_iter().map(|draft| draft.spec).collect();
-    let id = canon::id(&points, &fleet, &target);
+    let id = canon::id(&points, &fleet, &target, &require);
     let question = text(&file, KeyId::Question);
     let name = text(&file, KeyId::Name).unwrap_or_else(|| stem(&source.name));
-    Ok(Scenario { name, question, fleet, target, points, resolved_toml, id })
+    Ok(Scenario { name, question, require, fleet, target, points, resolved_toml, id })
+}
+
+/// Each is of a stage that there is.
+fn requirements(
+    file: &ScenarioFile,
+    names: &[String],
+    problems: &mut Problems,
+) -> Vec<Requirement> {
+    let Some(setting) = file.single.get(&KeyId::Require) else { return Vec::new() };
+    let Value::Requirements(demands) = &setting.value else { return Vec::new() };
+    for demand in demands.iter().filter(|demand| !names.contains(&demand.stage)) {
+        let text = format!("`{demand}`: there is no stage `{}`", demand.stage);
+        let help = format!("the stages are {}", names.join(", "));
+        problems.push(Problem::at(&setting.origin, "require", text).right(help));
+    }
+    demands.clone()
 }
 
 fn default_stage(op: &'static str) -> StageFile {

@@ -10,6 +10,7 @@ use iofleet_shared::{
 use super::{
     OfferedRate,
     keys::{Key, KeyId, Kind, nearest},
+    require::Requirement,
 };
 
 pub(super) use lists::milli;
@@ -41,6 +42,8 @@ pub enum Value {
     Numbers(Vec<u32>),
     /// Of `Kind::Paths`.
     Paths(Vec<String>),
+    /// Of `Kind::Requirements`.
+    Requirements(Vec<Requirement>),
     /// Of `Kind::Choice`.
     Choice(&'static str),
     /// Of all other kinds.
@@ -75,6 +78,11 @@ impl Value {
                 let paths: Vec<String> = paths.iter().map(|path| quoted(path)).collect();
                 format!("[{}]", paths.join(", "))
             }
+            Self::Requirements(demands) => {
+                let demands: Vec<String> =
+                    demands.iter().map(|demand| quoted(&demand.to_string())).collect();
+                format!("[{}]", demands.join(", "))
+            }
             Self::Sizes(_)
             | Self::Time(_)
             | Self::Rate(_)
@@ -102,6 +110,10 @@ impl fmt::Display for Value {
             Self::Mix(value) => f.write_str(&lists::show_mix(value)),
             Self::Numbers(value) => f.write_str(&lists::show_numbers(value)),
             Self::Paths(value) => f.write_str(&value.join(",")),
+            Self::Requirements(demands) => {
+                let demands: Vec<String> = demands.iter().map(Requirement::to_string).collect();
+                f.write_str(&demands.join(","))
+            }
             Self::Choice(value) => value.fmt(f),
             Self::Text(value) => value.fmt(f),
         }
@@ -142,6 +154,7 @@ pub(super) fn read(key: &Key, raw: &Raw) -> Result<Value, String> {
             Value::Numbers(numbers.ok_or_else(|| outside(key, raw))?)
         }
         Kind::Paths => Value::Paths(paths(key, raw)?),
+        Kind::Requirements => Value::Requirements(requirements(key, raw)?),
         Kind::Flag => match raw {
             Raw::Flag(flag) => Value::Flag(*flag),
             Raw::Words(words) if words == "true" => Value::Flag(true),
@@ -245,8 +258,14 @@ fn listed_text(key: &Key, raw: &Raw) -> Result<String, String> {
     }
 }
 
-fn paths(key: &Key, raw: &Raw) -> Result<Vec<String>, String> {
-    let paths: Vec<String> = match raw {
+fn requirements(key: &Key, raw: &Raw) -> Result<Vec<Requirement>, String> {
+    let demands = texts(key, raw)?;
+    demands.iter().map(|demand| Requirement::parse(demand)).collect()
+}
+
+/// A list of TOML, or by commas.
+fn texts(key: &Key, raw: &Raw) -> Result<Vec<String>, String> {
+    let texts: Vec<String> = match raw {
         Raw::Texts(paths) => paths.clone(),
         Raw::Text(text) | Raw::Words(text) => {
             text.split(',').map(|path| path.trim().to_owned()).collect()
@@ -255,9 +274,14 @@ fn paths(key: &Key, raw: &Raw) -> Result<Vec<String>, String> {
             return Err(outside(key, raw));
         }
     };
-    if paths.is_empty() {
+    if texts.is_empty() {
         return Err("an empty list: name at least one".to_owned());
     }
+    Ok(texts)
+}
+
+fn paths(key: &Key, raw: &Raw) -> Result<Vec<String>, String> {
+    let paths = texts(key, raw)?;
     for (place, path) in paths.iter().enumerate() {
         if path.len() > TEXT_MAX || path.chars().any(char::is_control) {
             return Err("a path that is too long or holds a control character".to_owned());

@@ -373,6 +373,7 @@ fn campaign_document(record: &CampaignRecord) -> rusqlite::Result<String> {
         repetitions,
         load_curves,
         scaling,
+        requirements,
     } = record;
     json(&CampaignRecord {
         schema: schema.clone(),
@@ -384,6 +385,7 @@ fn campaign_document(record: &CampaignRecord) -> rusqlite::Result<String> {
         repetitions: repetitions.clone(),
         load_curves: load_curves.clone(),
         scaling: scaling.clone(),
+        requirements: requirements.clone(),
     })
 }
 

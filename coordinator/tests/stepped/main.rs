@@ -70,6 +70,7 @@ fn plan_over(nodes: u32, points: Vec<Params>) -> Plan {
     let scenario = Scenario {
         name: "t".to_owned(),
         question: None,
+        require: Vec::new(),
         fleet: FleetConfig::default(),
         target: TargetConfig {
             path: Some("/mnt/pfs/iofleet".to_owned()),

@@ -20,7 +20,7 @@ use crate::{
     plan::Plan,
     record::{CampaignRecord, CampaignStatus, Histogram, PointRecord, PointStatus},
     report::Table,
-    scenario::FleetConfig,
+    scenario::{FleetConfig, Scenario, require::Requirement},
     store::Store,
     verdict::{self, Known, Thresholds},
 };
@@ -51,6 +51,7 @@ pub(in crate::cli) struct Reported {
 pub(in crate::cli) struct Reporter {
     plan: Plan,
     fleet: FleetConfig,
+    require: Vec<Requirement>,
     nodes: Vec<NodeReady>,
     record: CampaignRecord,
     outputs: Outputs,
@@ -75,7 +76,7 @@ pub(in crate::cli) fn complain(text: &str) {
 impl Reporter {
     pub(in crate::cli) fn new(
         plan: Plan,
-        fleet: FleetConfig,
+        scenario: &Scenario,
         record: CampaignRecord,
         outputs: Outputs,
     ) -> Self {
@@ -88,7 +89,8 @@ impl Reporter {
         let live = outputs.live.then(Live::default);
         Self {
             plan,
-            fleet,
+            fleet: scenario.fleet.clone(),
+            require: scenario.require.clone(),
             nodes: Vec::new(),
             record,
             outputs,
@@ -208,6 +210,11 @@ impl Reporter {
         self.judge(false);
         // It goes by the verdicts.
         self.record.scaling = aggregate::scaling(&self.record.points);
+        let met = aggregate::requirements(&self.require, &self.record.points);
+        if met.iter().any(|demand| !demand.passed) {
+            self.exit = self.exit.worse(Exit::Required);
+        }
+        self.record.requirements = met;
         if !self.nodes.is_empty() {
             let finished = self.outputs.store.finish(&self.record);
             self.check(finished);

@@ -20,6 +20,16 @@ pub static KEYS: &[Key] = &[
     ),
     key(KeyId::Notes, "notes", Place::Top, Kind::Text, "Anything else that people should know."),
     key(
+        KeyId::Require,
+        "require",
+        Place::Top,
+        Kind::Requirements,
+        "What the result has to reach, by stage: `common`, `span`, `thread_sum`, `first_done`, \
+         `last_done` or `iops` of its best point at least, `p50` or `p99` of each point at most. \
+         Else the exit code is 8.",
+    )
+    .flagged(),
+    key(
         KeyId::Workers,
         "workers",
         Place::Fleet,

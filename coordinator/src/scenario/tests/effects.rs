@@ -9,6 +9,11 @@ fn values(id: KeyId) -> (&'static str, &'static str, &'static str) {
     const RATE: &str = "rate = \"100 op/s\"\n";
     match id {
         KeyId::Name | KeyId::Question | KeyId::Notes | KeyId::StageName => ("\"a\"", "\"b\"", ""),
+        KeyId::Require => (
+            "[\"first.common >= 1 GB/s\"]",
+            "[\"first.common >= 2 GB/s\", \"first.p99 <= 5 ms\"]",
+            "",
+        ),
         KeyId::Workers => ("\"a,b\"", "\"a,c\"", ""),
         KeyId::NetworkLimit | KeyId::LinkSpeed | KeyId::StorageLimit => {
             ("\"1 Gbit/s\"", "\"2 Gbit/s\"", "")
@@ -175,9 +180,10 @@ fn outcome(scenario: &Scenario) -> String {
     let plan = Plan::new(scenario, nodes).unwrap();
     let workers = crate::plan::tests::run(&plan);
     format!(
-        "{:?} {:?} {:?} {:?} {workers:?} {} {:?}",
+        "{:?} {:?} {:?} {:?} {:?} {workers:?} {} {:?}",
         scenario.name,
         scenario.question,
+        scenario.require,
         scenario.fleet,
         scenario.target,
         plan.space_bytes,
