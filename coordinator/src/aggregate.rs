@@ -278,6 +278,9 @@ impl<'a> Point<'a> {
             why.push("interrupted".to_owned());
         }
         why.extend(self.silent());
+        why.extend(self.reports.iter().filter_map(|(index, _, report)| {
+            Some(format!("{}: {}", self.name(*index), report.stopped.as_ref()?))
+        }));
         for (end, text) in [
             (ThreadEnd::Stuck, "never returned from an operation"),
             (ThreadEnd::Errors, "ended by errors"),

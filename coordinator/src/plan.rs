@@ -51,6 +51,7 @@ pub struct Plan {
     destroys_data: bool,
     /// Of the clients, that carry the traffic; empty: the workers find them.
     interfaces: Vec<String>,
+    min_free_milli: u32,
 }
 
 /// One point over a fleet of a given size.
@@ -198,7 +199,18 @@ impl Plan {
         let (listed, devices) = (Arc::clone(&target.files), Arc::clone(&target.devices));
         let destroys_data = target.destroys_data;
         let interfaces = scenario.fleet.interfaces.clone();
-        Ok(Self { nodes, points, space_bytes, files, listed, devices, destroys_data, interfaces })
+        let min_free_milli = target.min_free_milli;
+        Ok(Self {
+            nodes,
+            points,
+            space_bytes,
+            files,
+            listed,
+            devices,
+            destroys_data,
+            interfaces,
+            min_free_milli,
+        })
     }
 
     /// What a worker must know of the target beforehand: the greatest over all points.
@@ -237,6 +249,7 @@ impl Plan {
             destroys_data: self.destroys_data,
             bytes: self.space_bytes,
             files: self.files,
+            min_free_milli: self.min_free_milli,
             threads: own().map(|point| point.threads_on(node)).max().unwrap_or(0),
             buffer_bytes: own().map(buffers).max().unwrap_or(0),
             placements,

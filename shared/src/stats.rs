@@ -410,6 +410,8 @@ pub struct PointReport {
     pub offered: Option<Offered>,
     /// What should be known of how the engine ran: a kernel's refusal of registered buffers, say.
     pub remarks: Vec<String>,
+    /// Why the worker ended it before its time by itself; none if it did not.
+    pub stopped: Option<String>,
     /// The sums of threads, intervals and ticks agreed on the worker. If not, what differs.
     pub sums: Option<String>,
 }

@@ -344,6 +344,8 @@ pub struct TargetSpec {
     pub bytes: u64,
     /// Most files of the whole fleet at one time.
     pub files: u64,
+    /// Share of bytes and inodes that stays free, in 1/1000.
+    pub min_free_milli: u32,
     /// Most threads of this worker in one point (descriptors, processes).
     pub threads: u32,
     /// Most bytes of buffers of this worker in one point.

@@ -230,6 +230,7 @@ impl Collector {
             first_end,
             offered,
             remarks,
+            stopped: None,
             sums,
         });
         let _ = events.blocking_send(CrewEvent::Ended { ticks, report });

@@ -149,6 +149,7 @@ pub async fn serve(
         last_status: CrewStatus::default(),
         leavers: Vec::new(),
         network: None,
+        min_free_milli: 0,
         sampler: None,
         reception: None,
         happenings,
@@ -174,6 +175,8 @@ enum Happening {
     Incoming(Option<Incoming>),
     /// A crew is armed.
     CrewArmed { ticket: Ticket, slot: CrewSlot, took_ns: u64 },
+    /// The target is as full as it may be.
+    TooFull { ticket: Ticket, why: String },
     /// A crew says something.
     Crew(Ticket, CrewEvent),
     /// The holder's link takes a delivery.
@@ -203,6 +206,8 @@ struct Daemon {
     leavers: Vec<std::sync::mpsc::Receiver<()>>,
     /// Links of the target that was inspected last.
     network: Option<NetworkFacts>,
+    /// Share of the target that was inspected last that stays free, in 1/1000.
+    min_free_milli: u32,
     /// Of the crew that left last.
     sampler: Option<Arc<Sampler>>,
     /// While the network is measured.
@@ -273,6 +278,7 @@ impl Daemon {
                 self.crews.insert(ticket, slot);
                 self.handle(Event::Armed { ticket, result: Ok(took_ns) });
             }
+            Happening::TooFull { ticket, why } => self.too_full(ticket, why),
             Happening::Crew(ticket, event) => self.on_crew(ticket, event),
             Happening::Room(permit) => {
                 if let Some((_, delivery)) = self.machine.take_delivery() {
@@ -337,8 +343,9 @@ impl Daemon {
                     .cpu_times()
                     .zip(began)
                     .and_then(|(now, began)| now.share_since(began));
-                if let Some(slot) = self.crews.get(&ticket) {
+                if let Some(slot) = self.crews.get_mut(&ticket) {
                     slot.sampler.note();
+                    report.stopped = slot.stopped.take();
                 }
                 self.handle(Event::Ended { ticket, ticks, report });
             }

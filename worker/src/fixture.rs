@@ -87,6 +87,7 @@ pub(crate) fn target_spec(dir: DatasetDir) -> TargetSpec {
         destroys_data: false,
         bytes: 1,
         files: 1,
+        min_free_milli: 0,
         threads: 1,
         buffer_bytes: 4_096,
         placements: vec![],

@@ -136,6 +136,36 @@ impl Targets {
         Ok(monotonic_ns().saturating_sub(began_ns))
     }
 
+    /// What is wrong with the free space of the dataset's file system, in words; none if as much is
+    /// free as has to stay free.
+    ///
+    /// # Errors
+    /// When the dataset can't be opened, or its file system does not say.
+    pub fn too_full(
+        &self,
+        dir: &DatasetDir,
+        min_free_milli: u32,
+    ) -> Result<Option<String>, Refusal> {
+        let dataset = self.dataset(dir).map_err(refused)?;
+        let space = rustix::fs::fstatvfs(dataset.dir())
+            .map_err(|error| refused(TargetError::call("stat", dataset.shown(), error)))?;
+        let Space { free, kept, free_inodes, kept_inodes } = Space::of(&space, min_free_milli);
+        if free < kept {
+            return Ok(Some(format!(
+                "{free} bytes are free at {}, and target.min_free keeps {kept}: writing was stopped",
+                dir.path
+            )));
+        }
+        let inodes = free_inodes.filter(|free| *free < kept_inodes);
+        Ok(inodes.map(|free| {
+            format!(
+                "{free} inodes are free at {}, and target.min_free keeps {kept_inodes}: writing was \
+                 stopped",
+                dir.path
+            )
+        }))
+    }
+
     /// Removes all that this worker made, or with `keep` forgets it and says where it is.
     pub fn clean(&self, keep: bool) -> Removal {
         let datasets = std::mem::take(&mut *self.journal());
@@ -224,14 +254,43 @@ fn check_space(spec: &TargetSpec, space: &StatVfs) -> Result<(), TargetError> {
     if space.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY) {
         return Err(TargetError::ReadOnly { path: path() });
     }
-    let free = space.f_bavail.saturating_mul(space.f_frsize);
-    if free < spec.bytes {
-        return Err(TargetError::Full { path: path(), needed: spec.bytes, free, user: user() });
+    let Space { free, kept, free_inodes, kept_inodes } = Space::of(space, spec.min_free_milli);
+    if free < spec.bytes.saturating_add(kept) {
+        let needed = spec.bytes;
+        return Err(TargetError::Full { path: path(), needed, free, kept, user: user() });
     }
-    if space.f_files > 0 && space.f_favail < spec.files {
-        return Err(TargetError::Inodes { path: path(), needed: spec.files, free: space.f_favail });
+    if let Some(free) = free_inodes
+        && free < spec.files.saturating_add(kept_inodes)
+    {
+        let (needed, kept) = (spec.files, kept_inodes);
+        return Err(TargetError::Inodes { path: path(), needed, free, kept });
     }
     Ok(())
+}
+
+/// What is free of a file system, and what has to stay free.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Space {
+    free: u64,
+    kept: u64,
+    /// None where the file system does not count them.
+    free_inodes: Option<u64>,
+    kept_inodes: u64,
+}
+
+impl Space {
+    fn of(space: &StatVfs, min_free_milli: u32) -> Self {
+        let share = |of: u64| {
+            let share = u128::from(of) * u128::from(min_free_milli) / 1000;
+            u64::try_from(share).unwrap_or(u64::MAX)
+        };
+        Self {
+            free: space.f_bavail.saturating_mul(space.f_frsize),
+            kept: share(space.f_blocks.saturating_mul(space.f_frsize)),
+            free_inodes: (space.f_files > 0).then_some(space.f_favail),
+            kept_inodes: share(space.f_files),
+        }
+    }
 }
 
 #[cfg(test)]

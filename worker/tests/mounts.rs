@@ -60,6 +60,7 @@ fn inside() {
     assert!(full.contains("too full") && full.contains("2 MiB"), "{full}");
     let inodes = refusal(&targets, &spec(&root, 1000, 1000));
     assert!(inodes.contains("too few free inodes") && inodes.contains("1000"), "{inodes}");
+    reserve(&targets, &root);
     mount(&["-o", "remount,ro", "none"], &root);
     let read_only = refusal(&targets, &spec(&root, 1000, 2));
     assert!(read_only.ends_with("is read-only"), "{read_only}");
@@ -70,6 +71,28 @@ fn inside() {
     assert!(gone.contains("nothing seems to be mounted there"), "{gone}");
     assert_eq!(std::fs::read_dir(&root).unwrap().count(), 0);
     println!("all was checked");
+}
+
+/// A tenth of 1 MiB stays free: 950,000 bytes are too many although they are free.
+fn reserve(targets: &Targets, root: &Path) {
+    let keeping = |bytes, files| TargetSpec { min_free_milli: 100, ..spec(root, bytes, files) };
+    targets.inspect(&spec(root, 950_000, 2)).unwrap();
+    targets.clean(false);
+    let full = refusal(targets, &keeping(950_000, 2));
+    assert!(full.contains("104857 B have to stay free") && full.contains("min_free"), "{full}");
+    assert_eq!(std::fs::read_dir(root).unwrap().count(), 0, "nothing was written");
+    let inodes = refusal(targets, &keeping(1_000, 18));
+    assert!(inodes.contains("2 have to stay free"), "{inodes}");
+    let fits = keeping(500_000, 2);
+    targets.inspect(&fits).unwrap();
+    // Nine tenths are written by somebody else.
+    assert_eq!(targets.too_full(&fits.dir, 100), Ok(None));
+    std::fs::write(root.join("other"), vec![1; 960_000]).unwrap();
+    let why = targets.too_full(&fits.dir, 100).unwrap().unwrap();
+    assert!(why.contains("target.min_free keeps 104857"), "{why}");
+    assert_eq!(targets.too_full(&fits.dir, 0), Ok(None));
+    std::fs::remove_file(root.join("other")).unwrap();
+    targets.clean(false);
 }
 
 fn new(root: &Path) -> Result<Targets, String> {
@@ -103,6 +126,7 @@ fn spec(root: &Path, bytes: u64, files: u64) -> TargetSpec {
         destroys_data: false,
         bytes,
         files,
+        min_free_milli: 0,
         threads: 1,
         buffer_bytes: 4096,
         placements: vec![],

@@ -184,6 +184,7 @@ fn node_outcome(params: &Params, index: usize, first: u32, threads: &[Vec<Op>]) 
             first_end: None,
             offered: None,
             remarks: Vec::new(),
+            stopped: None,
             sums: None,
         }),
         intervals,

@@ -109,6 +109,7 @@ fn value_name(key: &Key) -> &'static str {
         Kind::Numbers => "LIST",
         Kind::Path => "PATH",
         Kind::Paths => "PATHS",
+        Kind::Percent => "SHARE",
         Kind::Requirements => "DEMANDS",
         Kind::StageName | Kind::Text | Kind::Hosts => "TEXT",
     }

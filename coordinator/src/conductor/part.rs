@@ -191,6 +191,7 @@ mod tests {
             first_end: None,
             offered: None,
             remarks: Vec::new(),
+            stopped: None,
             sums: None,
         })
     }

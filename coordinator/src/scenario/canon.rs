@@ -16,6 +16,7 @@ use super::{
     hosts,
     keys::{self, KEYS, Key, KeyId, Place},
     require::Requirement,
+    resolve::MIN_FREE_MILLI,
     resolve::{Draft, repeat},
     value::{self, Value, quoted},
     words,
@@ -157,6 +158,9 @@ pub(super) fn id(
     if !require.is_empty() {
         let demands: Vec<String> = require.iter().map(Requirement::to_string).collect();
         meaning["require"] = json!(demands);
+    }
+    if target.min_free_milli != MIN_FREE_MILLI {
+        meaning["target"]["min_free_milli"] = json!(target.min_free_milli);
     }
     if !fleet.interfaces.is_empty() {
         meaning["fleet"]["interfaces"] = json!(fleet.interfaces);

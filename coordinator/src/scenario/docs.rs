@@ -111,6 +111,7 @@ fn schema_of(key: &Key) -> Json {
             "uniqueItems": true,
             "items": { "type": "string", "pattern": "^/" },
         }),
+        Kind::Percent => json!({ "type": "string", "pattern": "^\\s*[0-9]+(\\.[0-9])?\\s*%\\s*$" }),
         Kind::Requirements => json!({
             "type": "array",
             "minItems": 1,
@@ -136,6 +137,7 @@ fn schema_of(key: &Key) -> Json {
             | Value::Mix(_)
             | Value::Numbers(_)
             | Value::Paths(_)
+            | Value::Percent(_)
             | Value::Requirements(_)
             | Value::Choice(_)
             | Value::Text(_) => json!(default.to_string()),

@@ -28,6 +28,7 @@ pub enum KeyId {
     Interfaces,
     Path,
     Keep,
+    MinFree,
     TargetFiles,
     TargetDevices,
     DestroysData,
@@ -127,6 +128,8 @@ pub enum Kind {
     Numbers,
     /// Absolute paths.
     Paths,
+    /// A share, with `%`.
+    Percent,
     /// What a result has to reach.
     Requirements,
     /// One of these words.
@@ -200,6 +203,7 @@ impl Key {
             | Kind::Time(..)
             | Kind::Rate
             | Kind::Offered
+            | Kind::Percent
             | Kind::Flag
             | Kind::Choice(_)
             | Kind::StageName
@@ -238,6 +242,7 @@ impl Key {
             Kind::Mix => "kinds with weights, as in `read 70, write 30`".to_owned(),
             Kind::Numbers => "numbers from 0 to 65535 and ranges, as in `0-3,8`".to_owned(),
             Kind::Paths => "absolute paths".to_owned(),
+            Kind::Percent => "a share from 0 % to 100 %, in tenths of it".to_owned(),
             Kind::Requirements => "demands, as in `read.common >= 45 GB/s`".to_owned(),
             Kind::Choice(words) => words.join(", "),
             Kind::StageName => "letters, digits, `-` and `_`, at most 64; unique".to_owned(),

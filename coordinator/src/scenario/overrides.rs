@@ -251,6 +251,7 @@ fn example(key: &Key) -> String {
         | Kind::Mix
         | Kind::Numbers
         | Kind::Paths
+        | Kind::Percent
         | Kind::Requirements
         | Kind::StageName
         | Kind::Text

@@ -207,6 +207,9 @@ fn fleet(file: &ScenarioFile, context: &Context, problems: &mut Problems) -> Fle
     fleet
 }
 
+/// 10 %, as in the table of keys.
+pub(super) const MIN_FREE_MILLI: u32 = 100;
+
 fn target(file: &ScenarioFile) -> TargetConfig {
     let path = text(file, KeyId::Path);
     let flag =
@@ -218,6 +221,10 @@ fn target(file: &ScenarioFile) -> TargetConfig {
     TargetConfig {
         path,
         keep: flag(KeyId::Keep),
+        min_free_milli: match file.single.get(&KeyId::MinFree).map(|setting| &setting.value) {
+            Some(Value::Percent(milli)) => *milli,
+            _ => MIN_FREE_MILLI,
+        },
         files: paths(KeyId::TargetFiles),
         devices: paths(KeyId::TargetDevices),
         destroys_data: flag(KeyId::DestroysData),

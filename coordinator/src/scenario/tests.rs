@@ -140,7 +140,12 @@ fn a_flag_changes_more_than_a_set() {
     assert_eq!(scenario.points.len(), 16);
     assert_eq!(
         scenario.target,
-        TargetConfig { path: Some("/p".to_owned()), keep: true, ..TargetConfig::default() }
+        TargetConfig {
+            path: Some("/p".to_owned()),
+            keep: true,
+            min_free_milli: 100,
+            ..TargetConfig::default()
+        }
     );
     // Default stages can be changed too.
     assert!(!with(SIZE, &[set("stage.read.direct=false")]).points[1].params.options.direct);

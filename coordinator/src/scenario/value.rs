@@ -42,6 +42,8 @@ pub enum Value {
     Numbers(Vec<u32>),
     /// Of `Kind::Paths`.
     Paths(Vec<String>),
+    /// Of `Kind::Percent`, in 1/1000.
+    Percent(u32),
     /// Of `Kind::Requirements`.
     Requirements(Vec<Requirement>),
     /// Of `Kind::Choice`.
@@ -84,6 +86,7 @@ impl Value {
                 format!("[{}]", demands.join(", "))
             }
             Self::Sizes(_)
+            | Self::Percent(_)
             | Self::Time(_)
             | Self::Rate(_)
             | Self::Offered(_)
@@ -110,6 +113,10 @@ impl fmt::Display for Value {
             Self::Mix(value) => f.write_str(&lists::show_mix(value)),
             Self::Numbers(value) => f.write_str(&lists::show_numbers(value)),
             Self::Paths(value) => f.write_str(&value.join(",")),
+            Self::Percent(milli) => {
+                let (whole, tenth) = (milli / 10, milli % 10);
+                if tenth == 0 { write!(f, "{whole} %") } else { write!(f, "{whole}.{tenth} %") }
+            }
             Self::Requirements(demands) => {
                 let demands: Vec<String> = demands.iter().map(Requirement::to_string).collect();
                 f.write_str(&demands.join(","))
@@ -154,6 +161,10 @@ pub(super) fn read(key: &Key, raw: &Raw) -> Result<Value, String> {
             Value::Numbers(numbers.ok_or_else(|| outside(key, raw))?)
         }
         Kind::Paths => Value::Paths(paths(key, raw)?),
+        Kind::Percent => {
+            let text = unit_text(raw);
+            Value::Percent(percent(&text).ok_or_else(|| outside(key, raw))?)
+        }
         Kind::Requirements => Value::Requirements(requirements(key, raw)?),
         Kind::Flag => match raw {
             Raw::Flag(flag) => Value::Flag(*flag),
@@ -256,6 +267,18 @@ fn listed_text(key: &Key, raw: &Raw) -> Result<String, String> {
             Err(outside(key, raw))
         }
     }
+}
+
+/// 1/1000 of what `10 %` or `2.5%` says.
+fn percent(text: &str) -> Option<u32> {
+    let number = text.trim().strip_suffix('%')?.trim_end();
+    let (whole, tenth) = number.split_once('.').unwrap_or((number, "0"));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if tenth.len() != 1 || !digits(whole) || !digits(tenth) {
+        return None;
+    }
+    let milli = whole.parse::<u32>().ok()?.checked_mul(10)? + tenth.parse::<u32>().ok()?;
+    (milli <= 1000).then_some(milli)
 }
 
 fn requirements(key: &Key, raw: &Raw) -> Result<Vec<Requirement>, String> {

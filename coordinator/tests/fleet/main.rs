@@ -20,5 +20,6 @@ mod pace;
 mod placed;
 mod refusals;
 mod runs;
+mod space;
 mod support;
 mod tamper;

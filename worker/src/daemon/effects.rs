@@ -3,7 +3,10 @@
 
 use std::{
     path::Path,
-    sync::{Arc, mpsc::TryRecvError},
+    sync::{
+        Arc,
+        mpsc::{RecvTimeoutError, TryRecvError},
+    },
     time::Duration,
 };
 
@@ -33,6 +36,8 @@ use crate::{
 const CREW_EVENTS_QUEUED: usize = 64;
 /// How much longer than its own time a measurement of the network may take.
 const NET_BEYOND: Duration = Duration::from_secs(20);
+/// How often free space is looked at while a point writes.
+const LOOK_AT_SPACE_EVERY: Duration = Duration::from_millis(250);
 /// How long removal waits for a crew that leaves and closes its files.
 const CLOSED_WITHIN: Duration = Duration::from_secs(2);
 
@@ -41,6 +46,12 @@ pub(super) struct CrewSlot {
     pub(super) crew: Crew,
     pub(super) cpu_at_t0: Option<CpuTimes>,
     pub(super) sampler: Sampler,
+    /// Where it writes, if it does.
+    writes_to: Option<DatasetDir>,
+    /// Ends the watch over free space when it is dropped.
+    watch: Option<std::sync::mpsc::Sender<()>>,
+    /// Why this daemon stopped it.
+    pub(super) stopped: Option<String>,
     /// Closed when the crew's threads have left.
     gone: std::sync::mpsc::Receiver<()>,
 }
@@ -79,6 +90,7 @@ impl Daemon {
                 if let Some(slot) = self.crews.get_mut(&ticket) {
                     slot.cpu_at_t0 = now;
                 }
+                self.watch_space(ticket);
             }
             Effect::StopCrew { ticket } => {
                 if let Some(slot) = self.crews.get(&ticket) {
@@ -101,7 +113,8 @@ impl Daemon {
         }
     }
 
-    fn inspect(&self, ticket: Ticket, spec: TargetSpec) {
+    fn inspect(&mut self, ticket: Ticket, spec: TargetSpec) {
+        self.min_free_milli = spec.min_free_milli;
         let path = spec.dir.path.clone();
         let targets = Arc::clone(&self.targets);
         let host = self.host.clone();
@@ -154,6 +167,7 @@ impl Daemon {
         let network = self.network.clone();
         let proc = host.proc().to_owned();
         let interval_ns = plan.interval_ns;
+        let writes_to = plan.writes().then(|| plan.dir.clone());
         let answer = self.helpers.call(ARM_WITHIN, move || -> Result<ArmedCrew, Refusal> {
             let began_ns = monotonic_ns();
             let plan = Arc::from(plan);
@@ -175,7 +189,15 @@ impl Daemon {
                 Ok((crew, sampler, events, took_ns)) => {
                     let (present, gone) = std::sync::mpsc::channel();
                     tokio::spawn(forward(ticket, events, happenings, present));
-                    let slot = CrewSlot { crew, cpu_at_t0: None, sampler, gone };
+                    let slot = CrewSlot {
+                        crew,
+                        cpu_at_t0: None,
+                        sampler,
+                        writes_to,
+                        watch: None,
+                        stopped: None,
+                        gone,
+                    };
                     Happening::CrewArmed { ticket, slot, took_ns }
                 }
                 Err(refusal) => Happening::Event(Event::Armed { ticket, result: Err(refusal) }),
@@ -183,11 +205,46 @@ impl Daemon {
         });
     }
 
+    /// Looks at the free space of what a crew writes to, on a thread of its own, until the crew is let
+    /// go. A file system that does not answer is not watched meanwhile, and nothing waits for it.
+    fn watch_space(&mut self, ticket: Ticket) {
+        let min_free_milli = self.min_free_milli;
+        let Some(slot) = self.crews.get_mut(&ticket).filter(|_| min_free_milli > 0) else { return };
+        let Some(dir) = slot.writes_to.clone() else { return };
+        let (watch, ended) = std::sync::mpsc::channel::<()>();
+        slot.watch = Some(watch);
+        let (targets, happenings) = (Arc::clone(&self.targets), self.happenings.clone());
+        let started = self.helpers.spawn(move || {
+            while ended.recv_timeout(LOOK_AT_SPACE_EVERY) == Err(RecvTimeoutError::Timeout) {
+                match targets.too_full(&dir, min_free_milli) {
+                    Ok(None) => {}
+                    Ok(Some(why)) => {
+                        // A loop that has ended has no crew either.
+                        let _ = happenings.blocking_send(Happening::TooFull { ticket, why });
+                        return;
+                    }
+                    Err(refusal) => tracing::warn!("free space: {}", refusal.text),
+                }
+            }
+        });
+        if let Err(error) = started {
+            tracing::error!("can't start a thread to watch free space: {error}");
+        }
+    }
+
+    /// Ends a crew that has filled its file system as far as it may.
+    pub(super) fn too_full(&mut self, ticket: Ticket, why: String) {
+        if let Some(slot) = self.crews.get_mut(&ticket) {
+            tracing::warn!("{why}");
+            slot.crew.stop();
+            slot.stopped = Some(why);
+        }
+    }
+
     /// The crew's threads leave and close their files, which may take as long as the mount does;
     /// whoever removes files waits for that.
     fn drop_crew(&mut self, ticket: Ticket) {
-        let Some(CrewSlot { crew, cpu_at_t0: _, sampler, gone }) = self.crews.remove(&ticket)
-        else {
+        let Some(CrewSlot { crew, sampler, gone, .. }) = self.crews.remove(&ticket) else {
             return;
         };
         self.sampler = Some(Arc::new(sampler));

@@ -120,6 +120,7 @@ fn report(end: ThreadEnd) -> Box<PointReport> {
         first_end: None,
         offered: None,
         remarks: vec![],
+        stopped: None,
         sums: None,
     })
 }

@@ -104,8 +104,9 @@ pub enum TargetError {
     },
     /// Too few bytes.
     #[error(
-        "{path} is too full: the scenario's files take up to {}, and {} are free for {user}",
-        format_size(*needed), format_size(*free)
+        "{path} is too full: the scenario's files take up to {}, and of the {} that are free for \
+         {user} {} have to stay free (target.min_free)",
+        format_size(*needed), format_size(*free), format_size(*kept)
     )]
     Full {
         /// Where.
@@ -114,11 +115,16 @@ pub enum TargetError {
         needed: u64,
         /// What is there.
         free: u64,
+        /// What has to stay free.
+        kept: u64,
         /// For whom.
         user: String,
     },
     /// Too few inodes.
-    #[error("{path} has too few free inodes: the scenario makes {needed} files, {free} are free")]
+    #[error(
+        "{path} has too few free inodes: the scenario makes {needed} files, and of the {free} that \
+         are free {kept} have to stay free (target.min_free)"
+    )]
     Inodes {
         /// Where.
         path: String,
@@ -126,6 +132,8 @@ pub enum TargetError {
         needed: u64,
         /// What is there.
         free: u64,
+        /// What has to stay free.
+        kept: u64,
     },
     /// A name that is none.
     #[error("{0:?} is not a plain file name")]

@@ -241,6 +241,7 @@ pub(crate) fn spec(dir: &DatasetDir) -> TargetSpec {
     TargetSpec {
         bytes: 4 * MIB,
         files: 2,
+        min_free_milli: 0,
         threads: 2,
         buffer_bytes: 2 * MIB,
         ..fixture::target_spec(dir.clone())

@@ -96,6 +96,15 @@ pub static KEYS: &[Key] = &[
         .or("false")
         .flagged(),
     key(
+        KeyId::MinFree,
+        "min_free",
+        Place::Target,
+        Kind::Percent,
+        "Share of the file system's bytes and inodes that stays free, before and while writing.",
+    )
+    .or("10 %")
+    .flagged(),
+    key(
         KeyId::TargetFiles,
         "files",
         Place::Target,

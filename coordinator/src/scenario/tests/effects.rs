@@ -9,6 +9,7 @@ fn values(id: KeyId) -> (&'static str, &'static str, &'static str) {
     const RATE: &str = "rate = \"100 op/s\"\n";
     match id {
         KeyId::Name | KeyId::Question | KeyId::Notes | KeyId::StageName => ("\"a\"", "\"b\"", ""),
+        KeyId::MinFree => ("\"5 %\"", "\"7.5 %\"", ""),
         KeyId::Require => (
             "[\"first.common >= 1 GB/s\"]",
             "[\"first.common >= 2 GB/s\", \"first.p99 <= 5 ms\"]",
