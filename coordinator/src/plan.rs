@@ -52,6 +52,7 @@ pub struct Plan {
     /// Of the clients, that carry the traffic; empty: the workers find them.
     interfaces: Vec<String>,
     min_free_milli: u32,
+    allow_holes: bool,
 }
 
 /// One point over a fleet of a given size.
@@ -199,7 +200,7 @@ impl Plan {
         let (listed, devices) = (Arc::clone(&target.files), Arc::clone(&target.devices));
         let destroys_data = target.destroys_data;
         let interfaces = scenario.fleet.interfaces.clone();
-        let min_free_milli = target.min_free_milli;
+        let (min_free_milli, allow_holes) = (target.min_free_milli, target.allow_holes);
         Ok(Self {
             nodes,
             points,
@@ -210,6 +211,7 @@ impl Plan {
             destroys_data,
             interfaces,
             min_free_milli,
+            allow_holes,
         })
     }
 
@@ -250,6 +252,7 @@ impl Plan {
             bytes: self.space_bytes,
             files: self.files,
             min_free_milli: self.min_free_milli,
+            allow_holes: self.allow_holes,
             threads: own().map(|point| point.threads_on(node)).max().unwrap_or(0),
             buffer_bytes: own().map(buffers).max().unwrap_or(0),
             placements,

@@ -128,6 +128,8 @@ pub struct TargetConfig {
     pub keep: bool,
     /// Share of the file system that stays free, in 1/1000.
     pub min_free_milli: u32,
+    /// Files that are read may have holes.
+    pub allow_holes: bool,
     /// Files that are there before, by absolute path, for the layout `file-list`.
     pub files: Arc<[String]>,
     /// Block devices, by absolute path, for the layout `device`.

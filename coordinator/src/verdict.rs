@@ -151,6 +151,9 @@ impl Judge<'_> {
             why.push("there is no figure".to_owned());
         }
         let no_io = self.point.marks.iter().any(|mark| mark.code == "no-io");
+        if self.point.marks.iter().any(|mark| mark.code == "holes") {
+            why.push("files have holes where they were read".to_owned());
+        }
         if no_io {
             why.push("there was no I/O".to_owned());
         }

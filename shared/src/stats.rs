@@ -410,10 +410,23 @@ pub struct PointReport {
     pub offered: Option<Offered>,
     /// What should be known of how the engine ran: a kernel's refusal of registered buffers, say.
     pub remarks: Vec<String>,
+    /// What was looked for in the files that it read; none where that does not apply.
+    pub holes: Option<HoleCheck>,
     /// Why the worker ended it before its time by itself; none if it did not.
     pub stopped: Option<String>,
     /// The sums of threads, intervals and ticks agreed on the worker. If not, what differs.
     pub sums: Option<String>,
+}
+
+/// Whether files have holes where threads read.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Archive, Serialize, Deserialize)]
+pub struct HoleCheck {
+    /// A file lies where holes are not reported, and was not looked at.
+    pub blind: bool,
+    /// Parts of files that have holes.
+    pub files: u64,
+    /// The first of them, and where.
+    pub first: Option<String>,
 }
 
 /// Interval that an instant after T0 belongs to; what is before T0 belongs to the first.

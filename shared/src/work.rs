@@ -346,6 +346,8 @@ pub struct TargetSpec {
     pub files: u64,
     /// Share of bytes and inodes that stays free, in 1/1000.
     pub min_free_milli: u32,
+    /// Files that are read may have holes.
+    pub allow_holes: bool,
     /// Most threads of this worker in one point (descriptors, processes).
     pub threads: u32,
     /// Most bytes of buffers of this worker in one point.

@@ -346,6 +346,7 @@ impl Daemon {
                 if let Some(slot) = self.crews.get_mut(&ticket) {
                     slot.sampler.note();
                     report.stopped = slot.stopped.take();
+                    report.holes = slot.holes.take();
                 }
                 self.handle(Event::Ended { ticket, ticks, report });
             }

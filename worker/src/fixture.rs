@@ -88,6 +88,7 @@ pub(crate) fn target_spec(dir: DatasetDir) -> TargetSpec {
         bytes: 1,
         files: 1,
         min_free_milli: 0,
+        allow_holes: false,
         threads: 1,
         buffer_bytes: 4_096,
         placements: vec![],

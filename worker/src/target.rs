@@ -16,6 +16,7 @@ use std::{
 use iofleet_shared::{
     clock::monotonic_ns,
     facts::{DirectAlignment, TargetFacts},
+    stats::HoleCheck,
     wire::{Refusal, RefusalKind, Removal},
     work::{DatasetDir, TargetSpec, WorkerPlan},
 };
@@ -43,6 +44,7 @@ mod devices;
 mod direct;
 mod error;
 mod files;
+mod holes;
 mod limits;
 mod probe;
 mod roots;
@@ -114,6 +116,16 @@ impl Targets {
         let dataset = self.dataset(&plan.dir).map_err(refused)?;
         let descriptors = limits::descriptors_of_thread(plan, &self.host);
         Opener::ready(self, dataset, plan, descriptors).map_err(refused)
+    }
+
+    /// Looks for holes where a plan's threads are to read; none where it reads nothing that was there
+    /// before.
+    ///
+    /// # Errors
+    /// The first hole, where holes are not allowed, and what stands in the way of looking.
+    pub fn look_for_holes(&self, plan: &WorkerPlan) -> Result<Option<HoleCheck>, Refusal> {
+        let dataset = self.dataset(&plan.dir).map_err(refused)?;
+        holes::look(self, &dataset, plan).map_err(refused)
     }
 
     /// Alignment of buffers in memory that the dataset's file system wants, as far as an inspection
@@ -193,6 +205,7 @@ impl Targets {
         let space = place.stat_vfs()?;
         check_space(spec, &space)?;
         let dataset = self.dataset(&spec.dir)?;
+        dataset.allow_holes(spec.allow_holes);
         let mut alignment = None;
         if spec.direct {
             let found = direct::alignment(&dataset, &spec.direct_blocks)?;

@@ -127,6 +127,7 @@ fn spec(root: &Path, bytes: u64, files: u64) -> TargetSpec {
         bytes,
         files,
         min_free_milli: 0,
+        allow_holes: false,
         threads: 1,
         buffer_bytes: 4096,
         placements: vec![],

@@ -52,6 +52,8 @@ codes! {
     NOT_DURABLE = "not-durable",
     SKEW = "skew",
     CLOCK = "clock",
+    HOLES = "holes",
+    HOLES_UNKNOWN = "holes-unknown",
     CACHED = "cached",
     RE_READ = "re-read",
     REWRITTEN = "rewritten",
@@ -87,6 +89,7 @@ pub(super) fn of(
     }
     marks.time(point, record);
     if !moves_nothing {
+        marks.holes(point);
         marks.reads(point, record);
         marks.links(point, record);
     }
@@ -296,6 +299,20 @@ impl Marks {
                 record.short_transfers
             );
             self.add(SHORT_TRANSFERS, Some(to_f64(record.short_transfers)), Some(0.0), text);
+        }
+    }
+
+    fn holes(&mut self, point: &Point<'_>) {
+        let checks = || point.reports.iter().filter_map(|(_, _, report)| report.holes.as_ref());
+        let files: u64 = checks().map(|check| check.files).sum();
+        if let Some(first) = checks().find_map(|check| check.first.as_ref()) {
+            let text = format!("{files} parts of files have holes, the first {first}");
+            self.add(HOLES, Some(to_f64(files)), Some(0.0), text);
+        }
+        if checks().any(|check| check.blind) {
+            let text = "this mount does not report holes: that all was written is known by the \
+                        campaign's own account alone";
+            self.add(HOLES_UNKNOWN, None, None, text.to_owned());
         }
     }
 

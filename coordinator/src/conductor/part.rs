@@ -191,6 +191,7 @@ mod tests {
             first_end: None,
             offered: None,
             remarks: Vec::new(),
+            holes: None,
             stopped: None,
             sums: None,
         })

@@ -159,6 +159,9 @@ pub(super) fn id(
         let demands: Vec<String> = require.iter().map(Requirement::to_string).collect();
         meaning["require"] = json!(demands);
     }
+    if target.allow_holes {
+        meaning["target"]["allow_holes"] = json!(true);
+    }
     if target.min_free_milli != MIN_FREE_MILLI {
         meaning["target"]["min_free_milli"] = json!(target.min_free_milli);
     }

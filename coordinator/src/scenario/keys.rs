@@ -10,6 +10,7 @@ pub use table::KEYS;
 
 use super::value::milli;
 
+mod fleet;
 mod table;
 
 /// Which key.
@@ -29,6 +30,7 @@ pub enum KeyId {
     Path,
     Keep,
     MinFree,
+    AllowHoles,
     TargetFiles,
     TargetDevices,
     DestroysData,

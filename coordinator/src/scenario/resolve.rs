@@ -225,6 +225,7 @@ fn target(file: &ScenarioFile) -> TargetConfig {
             Some(Value::Percent(milli)) => *milli,
             _ => MIN_FREE_MILLI,
         },
+        allow_holes: flag(KeyId::AllowHoles),
         files: paths(KeyId::TargetFiles),
         devices: paths(KeyId::TargetDevices),
         destroys_data: flag(KeyId::DestroysData),

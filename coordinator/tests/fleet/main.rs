@@ -11,6 +11,7 @@ mod calibration;
 mod content;
 mod damage;
 mod faults;
+mod holes;
 mod mix;
 mod names;
 #[expect(dead_code, reason = "the rest is for the tests that run alone")]

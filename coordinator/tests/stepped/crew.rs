@@ -116,6 +116,7 @@ pub(crate) fn deliver(
         first_end: None,
         offered: manner.offered,
         remarks: Vec::new(),
+        holes: None,
         stopped: None,
         sums: None,
     };

@@ -120,6 +120,7 @@ fn report(end: ThreadEnd) -> Box<PointReport> {
         first_end: None,
         offered: None,
         remarks: vec![],
+        holes: None,
         stopped: None,
         sums: None,
     })

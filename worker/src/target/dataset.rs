@@ -13,8 +13,8 @@ use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::{Path, PathBuf},
     sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        Mutex, OnceLock, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     thread,
     time::Duration,
@@ -56,6 +56,8 @@ pub(super) struct Dataset {
     /// Trees that its threads have, or had, a part of.
     trees: Mutex<BTreeSet<String>>,
     memory_alignment: AtomicUsize,
+    allows_holes: AtomicBool,
+    tells_holes: OnceLock<bool>,
 }
 
 /// What a mark says.
@@ -91,6 +93,8 @@ impl Dataset {
             files: Mutex::default(),
             trees: Mutex::default(),
             memory_alignment: AtomicUsize::new(1),
+            allows_holes: AtomicBool::new(false),
+            tells_holes: OnceLock::new(),
         };
         if made {
             let marked = write_mark(dataset.dir.as_fd(), &dataset.campaign, &shown);
@@ -124,6 +128,19 @@ impl Dataset {
 
     pub(super) fn set_memory_alignment(&self, alignment: u32) {
         self.memory_alignment.store((alignment as usize).max(1), Ordering::Relaxed);
+    }
+
+    pub(super) fn allow_holes(&self, allow: bool) {
+        self.allows_holes.store(allow, Ordering::Relaxed);
+    }
+
+    pub(super) fn allows_holes(&self) -> bool {
+        self.allows_holes.load(Ordering::Relaxed)
+    }
+
+    /// Whether its file system was seen to report a hole; it is tried once.
+    pub(super) fn tells_holes(&self, probe: impl FnOnce() -> bool) -> bool {
+        *self.tells_holes.get_or_init(probe)
     }
 
     pub(super) fn check_campaign(&self, campaign: &str) -> Result<(), TargetError> {

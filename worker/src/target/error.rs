@@ -135,6 +135,17 @@ pub enum TargetError {
         /// What has to stay free.
         kept: u64,
     },
+    /// What is to be read was never written.
+    #[error(
+        "{path} has a hole at offset {offset}: reading it asks no storage for anything; write the \
+         file anew, or let it be with target.allow_holes = true"
+    )]
+    Hole {
+        /// Which file.
+        path: String,
+        /// Where.
+        offset: u64,
+    },
     /// A name that is none.
     #[error("{0:?} is not a plain file name")]
     Name(String),

@@ -161,6 +161,23 @@ fn flags_of(plan: &WorkerPlan) -> OFlags {
     OFlags::NOFOLLOW | OFlags::CLOEXEC | access | option_flags(&plan.options)
 }
 
+/// A file that is there, to look at and not to read.
+pub(super) fn to_look_at(
+    targets: &Targets,
+    dataset: &Dataset,
+    name: &str,
+    is_listed: bool,
+) -> Result<File, TargetError> {
+    let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
+    if is_listed {
+        return listed(targets, name, flags, 0);
+    }
+    if !is_plain(name) {
+        return Err(TargetError::Name(name.to_owned()));
+    }
+    openat(dataset, name, flags).map_err(|error| failed(dataset, name, error))
+}
+
 /// A file of the dataset.
 fn named(
     dataset: &Dataset,

@@ -379,3 +379,33 @@ fn direct_io_is_asked_for_or_tried() {
         assert!(text.contains(&odd) && text.contains(&right), "{text}");
     }
 }
+
+/// A hole punched behind the manifest's back is found, and named with its offset; with `allow_holes`
+/// it is counted, and of a plan that writes nothing is asked.
+#[test]
+fn a_hole_in_what_was_written_is_found() {
+    use rustix::fs::{FallocateFlags, fallocate};
+    const LENGTH: u64 = 256 << 10;
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let targets = Targets::new(&[dir.path().to_owned()], vec![], true, Host::default()).unwrap();
+    let fixture = Fixture { dir, targets: Arc::new(targets) };
+    let files = [("f0", LENGTH), ("f1", LENGTH)];
+    let look = |op| fixture.targets.look_for_holes(&fixture.plan(op, false, &files));
+    fixture.targets.inspect(&fixture.spec("t")).unwrap();
+    let at = |name: &str| fixture.dir.path().join("t/iofleet-d1").join(name);
+    for (name, length) in files {
+        fs::write(at(name), vec![1; usize::try_from(length).unwrap()]).unwrap();
+    }
+    assert_eq!(look(OpKind::Read), Ok(Some(HoleCheck::default())));
+    let file = fs::OpenOptions::new().write(true).open(at("f1")).unwrap();
+    let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    fallocate(&file, flags, 64 << 10, 64 << 10).unwrap();
+    let text = look(OpKind::Read).unwrap_err().text;
+    assert!(text.contains("f1 has a hole at offset 65536"), "{text}");
+    assert_eq!(look(OpKind::Write), Ok(None));
+    let allowing = TargetSpec { allow_holes: true, ..fixture.spec("t") };
+    fixture.targets.inspect(&allowing).unwrap();
+    let found = look(OpKind::Read).unwrap().unwrap();
+    assert_eq!((found.blind, found.files), (false, 1));
+    assert!(found.first.unwrap().ends_with("f1 at offset 65536"));
+}

@@ -242,6 +242,7 @@ pub(crate) fn spec(dir: &DatasetDir) -> TargetSpec {
         bytes: 4 * MIB,
         files: 2,
         min_free_milli: 0,
+        allow_holes: false,
         threads: 2,
         buffer_bytes: 2 * MIB,
         ..fixture::target_spec(dir.clone())

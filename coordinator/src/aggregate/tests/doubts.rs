@@ -1,7 +1,7 @@
 //! Each mark: provoked once, and not by what only just is no doubt.
 
 use iofleet_shared::{
-    stats::{BYTE_UNITS, DamageCount, DamageKind, ErrorCount},
+    stats::{BYTE_UNITS, DamageCount, DamageKind, ErrorCount, HoleCheck},
     work::{EngineKind, OpKind},
 };
 
@@ -254,7 +254,15 @@ fn cases_of_clocks_and_load() -> Vec<Case> {
             Some(0.005),
             |_, o| node(o, 1).residual_ns = Some(-2_500_000),
         ),
+        ("holes", |_, o| holes(o, 2, false), Some(2.0), Some(0.0), |_, o| holes(o, 0, true)),
+        ("holes-unknown", |_, o| holes(o, 0, true), None, None, |_, o| holes(o, 2, false)),
     ]
+}
+
+fn holes(outcome: &mut PointOutcome, files: u64, blind: bool) {
+    let first = (files > 0).then(|| "f0 at offset 0".to_owned());
+    let check = HoleCheck { blind, files, first };
+    node(outcome, 1).report.as_mut().unwrap().holes = Some(check);
 }
 
 fn cases() -> Vec<Case> {

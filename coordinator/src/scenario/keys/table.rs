@@ -3,8 +3,8 @@
 use iofleet_shared::limits::{BLOCK_BYTES_MAX, INTERVAL_NS_MIN, THREADS_MAX};
 
 use super::{
-    Effect, FILE_MAX, HOUR_NS, Key, KeyId, Kind, Place, SECOND_NS, TREE_MAX, YEAR_NS, key, sizes,
-    time,
+    Effect, FILE_MAX, HOUR_NS, Key, KeyId, Kind, Place, SECOND_NS, TREE_MAX, YEAR_NS, fleet, key,
+    sizes, time,
 };
 
 /// All keys.
@@ -29,105 +29,19 @@ pub static KEYS: &[Key] = &[
          Else the exit code is 8.",
     )
     .flagged(),
-    key(
-        KeyId::Workers,
-        "workers",
-        Place::Fleet,
-        Kind::Hosts,
-        "The nodes, in the order in which threads are dealt to them.",
-    )
-    .otherwise("`--workers` or `--local`"),
-    key(
-        KeyId::NetworkLimit,
-        "network_limit",
-        Place::Fleet,
-        Kind::Rate,
-        "What the network between clients and storage carries in one direction.",
-    )
-    .flagged(),
-    key(
-        KeyId::LinkSpeed,
-        "link_speed",
-        Place::Fleet,
-        Kind::Rate,
-        "Speed of each client's link in each direction; times the network hosts it bounds the \
-         fleet.",
-    )
-    .flagged(),
-    key(
-        KeyId::StorageLimit,
-        "storage_limit",
-        Place::Fleet,
-        Kind::Rate,
-        "What the storage side's links carry in one direction.",
-    )
-    .flagged(),
-    key(
-        KeyId::ExpectedWire,
-        "expected_wire_per_payload",
-        Place::Fleet,
-        Kind::Decimal(1, 100_000),
-        "Bytes that the clients' links send for one byte of payload written: 2 where clients write \
-         two copies, 1.25 where they write 4 + 1 pieces.",
-    )
-    .or("1")
-    .flagged(),
-    key(
-        KeyId::Interfaces,
-        "interfaces",
-        Place::Fleet,
-        Kind::Text,
-        "The clients' network interfaces that carry the target's traffic, by commas: `ib0`, \
-         `eth0,eth1`, `mlx5_0/1`.",
-    )
-    .otherwise("the way to the server that the mount names, else all physical ports")
-    .flagged(),
-    key(
-        KeyId::Path,
-        "path",
-        Place::Target,
-        Kind::Path,
-        "Directory on the file system under test; its last component is made, its parent must be \
-         there.",
-    )
-    .otherwise("needed, but for a fresh directory with `--local`")
-    .flagged(),
-    key(KeyId::Keep, "keep", Place::Target, Kind::Flag, "Leave the files when the campaign ends.")
-        .or("false")
-        .flagged(),
-    key(
-        KeyId::MinFree,
-        "min_free",
-        Place::Target,
-        Kind::Percent,
-        "Share of the file system's bytes and inodes that stays free, before and while writing.",
-    )
-    .or("10 %")
-    .flagged(),
-    key(
-        KeyId::TargetFiles,
-        "files",
-        Place::Target,
-        Kind::Paths,
-        "Files that are there before, below a root of the workers, for layout = \"file-list\".",
-    )
-    .flagged(),
-    key(
-        KeyId::TargetDevices,
-        "devices",
-        Place::Target,
-        Kind::Paths,
-        "Block devices that the workers were allowed to use, for layout = \"device\".",
-    )
-    .flagged(),
-    key(
-        KeyId::DestroysData,
-        "destroys_data",
-        Place::Target,
-        Kind::Flag,
-        "Consent that what listed files and devices hold is overwritten; needed to write to them.",
-    )
-    .or("false"),
+    fleet::WORKERS,
+    fleet::NETWORK_LIMIT,
+    fleet::LINK_SPEED,
+    fleet::STORAGE_LIMIT,
+    fleet::EXPECTED_WIRE,
+    fleet::INTERFACES,
+    fleet::PATH,
+    fleet::KEEP,
+    fleet::MIN_FREE,
+    fleet::ALLOW_HOLES,
+    fleet::TARGET_FILES,
+    fleet::TARGET_DEVICES,
+    fleet::DESTROYS_DATA,
     key(
         KeyId::Repeat,
         "repeat",

@@ -64,6 +64,7 @@ fn values(id: KeyId) -> (&'static str, &'static str, &'static str) {
         KeyId::StuckAfter => ("\"5 s\"", "\"6 s\"", ""),
         KeyId::DestroysData => ("true", "true", ""),
         KeyId::Keep
+        | KeyId::AllowHoles
         | KeyId::Loop
         | KeyId::Direct
         | KeyId::HighPriority

@@ -127,6 +127,7 @@ fn commands() -> Vec<Command> {
         bytes: 1,
         files: 2,
         min_free_milli: 100,
+        allow_holes: true,
         threads: 3,
         buffer_bytes: 4,
         placements: vec![placement()],
@@ -281,6 +282,7 @@ fn report() -> PointReport {
         first_end: Some(FirstEnd { at_ns: 5, bytes: 1 << 70, ops: 6 }),
         offered: Some(Offered { arrived: 3, not_issued: 2, backlog_max: 1 }),
         remarks: vec![text("buffers are not registered")],
+        holes: None,
         stopped: Some("full".to_owned()),
         sums: Some(text("thread 4: 1 and 2 bytes")),
     }
