@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use require::Requirement;
+use speeds::LinkSpeeds;
 
 pub use canon::rate;
 pub use docs::{json_schema, key_table};
@@ -34,6 +35,7 @@ mod params;
 pub mod require;
 mod resolve;
 mod source;
+pub mod speeds;
 mod value;
 pub mod words;
 
@@ -89,8 +91,8 @@ pub struct FleetConfig {
     pub workers: Vec<WorkerAddress>,
     /// Bytes per second.
     pub network_limit: Option<f64>,
-    /// Bytes per second.
-    pub link_speed: Option<f64>,
+    /// Speeds of the clients' links, as far as they are stated.
+    pub link_speed: LinkSpeeds,
     /// Bytes per second.
     pub storage_limit: Option<f64>,
     /// Names of the clients' interfaces; empty: the workers find them.

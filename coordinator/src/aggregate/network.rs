@@ -162,23 +162,22 @@ fn limit(point: &Point<'_>, fleet: &FleetConfig, hosts: &[Host<'_>]) -> Option<L
 /// counts.
 fn clients(point: &Point<'_>, fleet: &FleetConfig, hosts: &[Host<'_>]) -> Option<Limit> {
     let side = "clients";
-    if let Some(speed) = fleet.link_speed {
-        let count = if hosts.is_empty() { point.plan.active.len() } else { hosts.len() };
-        let bytes_per_s = speed * to_f64(count as u64);
-        return Some(Limit { bytes_per_s, side, source: "link_speed".to_owned() });
-    }
-    let links = || hosts.iter().map(|host| host.facts.map(|facts| &facts.links));
-    let mut bits = 0;
+    let mut bytes_per_s = 0.0;
     let mut sources = BTreeSet::new();
-    for links in links() {
-        let links: &Vec<LinkFacts> = links.filter(|links| !links.is_empty())?;
+    for host in hosts {
+        if let Some(speed) = fleet.link_speed.of(&point.name(host.report.0)) {
+            bytes_per_s += speed;
+            sources.insert("link_speed");
+            continue;
+        }
+        let links: &[LinkFacts] = &host.facts.filter(|facts| !facts.links.is_empty())?.links;
         for link in links {
-            bits += link.bits_per_s?;
+            bytes_per_s += to_f64(link.bits_per_s?) / 8.0;
             sources.insert(link.speed_source.as_str());
         }
     }
     let source = sources.into_iter().collect::<Vec<_>>().join(", ");
-    (bits > 0).then(|| Limit { bytes_per_s: to_f64(bits) / 8.0, side, source })
+    (bytes_per_s > 0.0).then_some(Limit { bytes_per_s, side, source })
 }
 
 fn direction(

@@ -60,7 +60,7 @@ impl Point<'_> {
                 self,
                 &(index, node, report),
                 facts,
-                self.fleet.link_speed,
+                self.fleet.link_speed.of(&self.name(index)),
             ),
             run_delay_share: run_delay(node, report),
             remarks: report.remarks.clone(),

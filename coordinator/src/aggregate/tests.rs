@@ -10,6 +10,7 @@ use super::{
     fixture::{MS, Script, even, outcome, plan, ready},
     *,
 };
+use crate::scenario::speeds::LinkSpeeds;
 use crate::{
     figures::{
         Five, LatencySummary, Steady,
@@ -502,15 +503,16 @@ fn latencies_of_all_nodes_merge() {
 fn the_least_stated_limit_is_the_networks() {
     let script = even(2, 1, 5, 100);
     let (plan, common) = (plan(&script), f64::from(10 << 20) / 0.5);
-    let with = |link_speed, network_limit| {
+    let with = |link_speed: Option<u64>, network_limit| {
+        let link_speed = link_speed.map(LinkSpeeds::of_all).unwrap_or_default();
         let fleet = FleetConfig { network_limit, link_speed, ..FleetConfig::default() };
         assemble(&plan, &fleet, &ready(2), &outcome(&plan, &script)).0.network
     };
-    let links = with(Some(1e9), Some(3e9));
+    let links = with(Some(8_000_000_000), Some(3e9));
     assert_eq!(links.limit_bytes_per_s, Some(2e9));
     assert_eq!(links.limit_source.as_deref(), Some("link_speed"));
     assert_eq!(links.payload_share, Some(common / 2e9));
-    let fabric = with(Some(2e9), Some(3e9));
+    let fabric = with(Some(16_000_000_000), Some(3e9));
     assert_eq!(fabric.limit_source.as_deref(), Some("network_limit"));
     assert_eq!(fabric.payload_share, Some(common / 3e9));
     let none = with(None, None);

@@ -88,8 +88,8 @@ fn fleet(scenario: &Scenario, plan: &Plan) -> String {
     if let Some(limit) = scenario.fleet.network_limit {
         let _ = writeln!(text, "Network  at most {} in one direction", scenario::rate(limit));
     }
-    if let Some(speed) = scenario.fleet.link_speed {
-        let _ = writeln!(text, "Links    {} for each node", scenario::rate(speed));
+    if !scenario.fleet.link_speed.is_empty() {
+        let _ = writeln!(text, "Links    {} for each node", scenario.fleet.link_speed);
     }
     for demand in &scenario.require {
         let _ = writeln!(text, "Demands  {demand}");

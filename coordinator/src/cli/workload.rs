@@ -110,6 +110,7 @@ fn value_name(key: &Key) -> &'static str {
         Kind::Path => "PATH",
         Kind::Paths => "PATHS",
         Kind::Percent => "SHARE",
+        Kind::Speeds => "RATES",
         Kind::Requirements => "DEMANDS",
         Kind::StageName | Kind::Text | Kind::Hosts => "TEXT",
     }

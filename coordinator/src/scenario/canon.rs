@@ -146,7 +146,7 @@ pub(super) fn id(
     let mut meaning = json!({
         "fleet": {
             "network_limit_bits_per_s": bits(fleet.network_limit),
-            "link_speed_bits_per_s": bits(fleet.link_speed),
+            "link_speed_bits_per_s": fleet.link_speed.all.map(Rate::bits_per_s),
         },
         "target": { "keep": target.keep },
         "points": points.iter().map(point).collect::<Vec<_>>(),
@@ -158,6 +158,10 @@ pub(super) fn id(
     if !require.is_empty() {
         let demands: Vec<String> = require.iter().map(Requirement::to_string).collect();
         meaning["require"] = json!(demands);
+    }
+    if !fleet.link_speed.by_node.is_empty() {
+        let of = |(node, rate): &(String, Rate)| json!({ "node": node, "bits_per_s": rate.bits_per_s() });
+        meaning["fleet"]["link_speeds"] = fleet.link_speed.by_node.iter().map(of).collect();
     }
     if target.allow_holes {
         meaning["target"]["allow_holes"] = json!(true);

@@ -111,6 +111,10 @@ fn schema_of(key: &Key) -> Json {
             "uniqueItems": true,
             "items": { "type": "string", "pattern": "^/" },
         }),
+        Kind::Speeds => {
+            let rate = unit_pattern(Rate::units());
+            json!({ "type": "string", "pattern": format!("^\\s*([^\\s,]+\\s+)?{rate}(,\\s*([^\\s,]+\\s+)?{rate})*$") })
+        }
         Kind::Percent => json!({ "type": "string", "pattern": "^\\s*[0-9]+(\\.[0-9])?\\s*%\\s*$" }),
         Kind::Requirements => json!({
             "type": "array",
@@ -138,6 +142,7 @@ fn schema_of(key: &Key) -> Json {
             | Value::Numbers(_)
             | Value::Paths(_)
             | Value::Percent(_)
+            | Value::Speeds(_)
             | Value::Requirements(_)
             | Value::Choice(_)
             | Value::Text(_) => json!(default.to_string()),

@@ -130,6 +130,8 @@ pub enum Kind {
     Numbers,
     /// Absolute paths.
     Paths,
+    /// A rate, and others for some nodes.
+    Speeds,
     /// A share, with `%`.
     Percent,
     /// What a result has to reach.
@@ -197,7 +199,7 @@ impl Key {
             last.is_some_and(|word| word.bytes().all(|byte| byte.is_ascii_digit()))
         };
         let semicolons = match self.kind {
-            Kind::Mix | Kind::Numbers | Kind::Paths | Kind::Requirements => true,
+            Kind::Mix | Kind::Numbers | Kind::Paths | Kind::Requirements | Kind::Speeds => true,
             Kind::Sizes(..) => text.contains(';') || weighted(text),
             Kind::Count(..)
             | Kind::Integer
@@ -244,6 +246,10 @@ impl Key {
             Kind::Mix => "kinds with weights, as in `read 70, write 30`".to_owned(),
             Kind::Numbers => "numbers from 0 to 65535 and ranges, as in `0-3,8`".to_owned(),
             Kind::Paths => "absolute paths".to_owned(),
+            Kind::Speeds => {
+                "a rate, with others for some nodes as in `100 Gbit/s, client03 25 Gbit/s`"
+                    .to_owned()
+            }
             Kind::Percent => "a share from 0 % to 100 %, in tenths of it".to_owned(),
             Kind::Requirements => "demands, as in `read.common >= 45 GB/s`".to_owned(),
             Kind::Choice(words) => words.join(", "),

@@ -252,6 +252,7 @@ fn example(key: &Key) -> String {
         | Kind::Numbers
         | Kind::Paths
         | Kind::Percent
+        | Kind::Speeds
         | Kind::Requirements
         | Kind::StageName
         | Kind::Text

@@ -10,6 +10,7 @@ use super::{
     hosts,
     keys::{Key, KeyId},
     require::Requirement,
+    speeds::LinkSpeeds,
     value::{self, Raw, Value},
 };
 
@@ -176,7 +177,10 @@ fn fleet(file: &ScenarioFile, context: &Context, problems: &mut Problems) -> Fle
     let mut fleet = FleetConfig {
         workers: Vec::new(),
         network_limit: rate(KeyId::NetworkLimit),
-        link_speed: rate(KeyId::LinkSpeed),
+        link_speed: match file.single.get(&KeyId::LinkSpeed).map(|setting| &setting.value) {
+            Some(Value::Speeds(speeds)) => speeds.clone(),
+            _ => LinkSpeeds::default(),
+        },
         storage_limit: rate(KeyId::StorageLimit),
         interfaces: interfaces(file),
         expected_wire_milli: match file.single.get(&KeyId::ExpectedWire).map(|s| &s.value) {

@@ -11,6 +11,7 @@ use super::{
     OfferedRate,
     keys::{Key, KeyId, Kind, nearest},
     require::Requirement,
+    speeds::LinkSpeeds,
 };
 
 pub(super) use lists::milli;
@@ -42,6 +43,8 @@ pub enum Value {
     Numbers(Vec<u32>),
     /// Of `Kind::Paths`.
     Paths(Vec<String>),
+    /// Of `Kind::Speeds`.
+    Speeds(LinkSpeeds),
     /// Of `Kind::Percent`, in 1/1000.
     Percent(u32),
     /// Of `Kind::Requirements`.
@@ -87,6 +90,7 @@ impl Value {
             }
             Self::Sizes(_)
             | Self::Percent(_)
+            | Self::Speeds(_)
             | Self::Time(_)
             | Self::Rate(_)
             | Self::Offered(_)
@@ -113,6 +117,7 @@ impl fmt::Display for Value {
             Self::Mix(value) => f.write_str(&lists::show_mix(value)),
             Self::Numbers(value) => f.write_str(&lists::show_numbers(value)),
             Self::Paths(value) => f.write_str(&value.join(",")),
+            Self::Speeds(speeds) => speeds.fmt(f),
             Self::Percent(milli) => {
                 let (whole, tenth) = (milli / 10, milli % 10);
                 if tenth == 0 { write!(f, "{whole} %") } else { write!(f, "{whole}.{tenth} %") }
@@ -161,6 +166,7 @@ pub(super) fn read(key: &Key, raw: &Raw) -> Result<Value, String> {
             Value::Numbers(numbers.ok_or_else(|| outside(key, raw))?)
         }
         Kind::Paths => Value::Paths(paths(key, raw)?),
+        Kind::Speeds => Value::Speeds(LinkSpeeds::parse(&unit_text(raw))?),
         Kind::Percent => {
             let text = unit_text(raw);
             Value::Percent(percent(&text).ok_or_else(|| outside(key, raw))?)

@@ -111,7 +111,8 @@ fn a_network_host_is_counted_once() {
     let network = record_of(&FleetConfig::default(), &speeds, &[double(), double()], true).network;
     assert_eq!(network.limit_bytes_per_s, Some(125e6));
     assert_eq!(network.tx_bytes, Some(2 * PAYLOAD + PAYLOAD / 10));
-    let stated = FleetConfig { link_speed: Some(1e9), ..FleetConfig::default() };
+    let stated =
+        FleetConfig { link_speed: LinkSpeeds::of_all(8_000_000_000), ..FleetConfig::default() };
     let network = record_of(&stated, &speeds, &[double(), double()], true).network;
     assert_eq!(network.limit_bytes_per_s, Some(1e9));
 }
@@ -160,4 +161,21 @@ fn expected_wire_bytes_are_what_the_scenario_says() {
     assert!((record.network.directions[0].expected_wire_per_payload - 3.0).abs() < 1e-12);
     let mark = record.marks.iter().find(|mark| mark.code == "links-doubtful").unwrap();
     assert!(mark.text.contains("no other port"), "{}", mark.text);
+}
+
+/// One node's link is a quarter of the others', and full: its share is of its own speed.
+#[test]
+fn a_nodes_share_is_of_its_own_link() {
+    let speeds = [facts(&[Some(1_000_000_000)]), facts(&[Some(1_000_000_000)])];
+    let stated = FleetConfig {
+        link_speed: LinkSpeeds::parse("400 Mbit/s, client02 100 Mbit/s").unwrap(),
+        ..FleetConfig::default()
+    };
+    let record = record_of(&stated, &speeds, &[double(), double()], false);
+    assert_eq!(record.network.limit_bytes_per_s, Some(62.5e6));
+    // 10 MiB in half a second.
+    let carried = (2 * PAYLOAD) as f64 / 0.5;
+    let shares: Vec<f64> = record.nodes.iter().map(|node| node.link_share.unwrap()).collect();
+    assert!((shares[0] - carried / 50e6).abs() < 1e-9, "{shares:?}");
+    assert!((shares[1] - carried / 12.5e6).abs() < 1e-9, "{shares:?}");
 }

@@ -24,9 +24,9 @@ pub(super) const LINK_SPEED: Key = key(
     KeyId::LinkSpeed,
     "link_speed",
     Place::Fleet,
-    Kind::Rate,
-    "Speed of each client's link in each direction; times the network hosts it bounds the \
-         fleet.",
+    Kind::Speeds,
+    "Speed of each client's link in each direction, in place of what the kernel says; the sum over \
+     the network hosts bounds the fleet.",
 )
 .flagged();
 

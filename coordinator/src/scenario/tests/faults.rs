@@ -310,7 +310,8 @@ const FILES: &[(&str, &[&str])] = &[
         &[
             "s.toml:3: fleet.network_limit: `400 Gb/s`: `Gb/s` is not a unit of a rate; did \
                  you mean Gbit/s (bits) or GB/s (bytes) or GiB/s (bytes, 1024³)?",
-            "s.toml:4: fleet.link_speed: `0 bit/s` is not a rate above 0, as in `100 Gbit/s`",
+            "s.toml:4: fleet.link_speed: `0 bit/s`: a rate of 0; write a rate as in `100 Gbit/s`, with \
+             others for some nodes as in `100 Gbit/s, client03 25 Gbit/s`",
             "s.toml:6: target.path: `mnt/x` is not an absolute path: it must begin with `/`",
             "s.toml:7: target.keep: `1` is not true or false",
             "s.toml:2: fleet.workers: `n[4-1]`: the range `4-1` runs backwards",
