@@ -111,10 +111,7 @@ fn schema_of(key: &Key) -> Json {
             "uniqueItems": true,
             "items": { "type": "string", "pattern": "^/" },
         }),
-        Kind::Speeds => {
-            let rate = unit_pattern(Rate::units());
-            json!({ "type": "string", "pattern": format!("^\\s*([^\\s,]+\\s+)?{rate}(,\\s*([^\\s,]+\\s+)?{rate})*$") })
-        }
+        Kind::Speeds => speeds(),
         Kind::Percent => json!({ "type": "string", "pattern": "^\\s*[0-9]+(\\.[0-9])?\\s*%\\s*$" }),
         Kind::Requirements => json!({
             "type": "array",
@@ -149,6 +146,11 @@ fn schema_of(key: &Key) -> Json {
         };
     }
     schema
+}
+
+fn speeds() -> Json {
+    let rate = format!("([^\\s,]+\\s+)?{}", unit_pattern(Rate::units()));
+    json!({ "type": "string", "pattern": format!("^\\s*{rate}(,\\s*{rate})*$") })
 }
 
 fn quantity(units: impl Iterator<Item = &'static str>) -> Json {
