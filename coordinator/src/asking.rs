@@ -16,7 +16,7 @@ use tokio::{
 
 use crate::{
     campaign::{GOODBYE, Signals},
-    conductor::Event,
+    conductor::{Event, words::group},
     peer::{Arrived, EVENTS, Peer},
     scenario::WorkerAddress,
 };
@@ -25,7 +25,7 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
     /// What stands in the way, by node.
-    #[error("{}", lines(.0))]
+    #[error("{}", group(.0))]
     Nodes(Vec<(String, String)>),
     /// Ctrl-C, SIGTERM or SIGHUP.
     #[error("interrupted")]
@@ -33,19 +33,6 @@ pub enum AskError {
     /// The system refuses signal handlers.
     #[error("can't listen for signals")]
     Signals(#[source] std::io::Error),
-}
-
-/// A line for what several nodes say alike.
-fn lines(nodes: &[(String, String)]) -> String {
-    let mut said: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (node, text) in nodes {
-        match said.iter_mut().find(|(known, _)| known == text) {
-            Some((_, names)) => names.push(node),
-            None => said.push((text, vec![node])),
-        }
-    }
-    let lines = said.iter().map(|(text, names)| format!("{}: {text}", names.join(", ")));
-    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// A conversation. Ends with [`Asking::leave`].
@@ -56,6 +43,8 @@ pub struct Asking {
     signals: Signals,
     beat: Interval,
     beats: u64,
+    /// Why a worker answers no more.
+    lost: Vec<Option<String>>,
     _tasks: JoinSet<()>,
 }
 
@@ -72,15 +61,13 @@ enum Answer {
 }
 
 impl Asking {
-    /// Connects to all workers and claims them.
+    /// Connects to all workers that can be reached.
     ///
     /// # Errors
-    /// When one can't be reached or is held by another.
-    pub async fn claim(
+    /// When the user interrupts, or signals can't be heard.
+    pub async fn connect(
         workers: &[WorkerAddress],
         endpoint: &quinn::Endpoint,
-        campaign: &str,
-        holder: &str,
     ) -> Result<Self, AskError> {
         let signals = Signals::listen().map_err(AskError::Signals)?;
         let (events, arrived) = mpsc::channel(EVENTS);
@@ -96,21 +83,48 @@ impl Asking {
             signals,
             beat: interval(HEARTBEAT),
             beats: 0,
+            lost: vec![None; workers.len()],
             _tasks: tasks,
         };
         // A worker that can't be reached says so itself in this time.
         asking.wait(&Answer::Connected, CONNECT_WITHIN + ANSWER_WITHIN).await?;
-        let claim = |node: &String| Command::Claim {
-            campaign: campaign.to_owned(),
-            holder: holder.to_owned(),
-            node: node.clone(),
-        };
-        let claims = asking.names.iter().map(claim).collect();
+        Ok(asking)
+    }
+
+    /// Connects to all workers and claims them.
+    ///
+    /// # Errors
+    /// When one can't be reached or is held by another.
+    pub async fn claim(
+        workers: &[WorkerAddress],
+        endpoint: &quinn::Endpoint,
+        campaign: &str,
+        holder: &str,
+    ) -> Result<Self, AskError> {
+        let mut asking = Self::connect(workers, endpoint).await?;
+        let claims = asking.claims(campaign, holder);
         if let Err(error) = asking.ask(claims, ANSWER_WITHIN).await {
             asking.leave().await;
             return Err(error);
         }
         Ok(asking)
+    }
+
+    /// Why each worker answers no more; none of those that do.
+    #[must_use]
+    pub fn lost(&self) -> &[Option<String>] {
+        &self.lost
+    }
+
+    /// What claims each worker.
+    #[must_use]
+    pub fn claims(&self, campaign: &str, holder: &str) -> Vec<Command> {
+        let claim = |node: &String| Command::Claim {
+            campaign: campaign.to_owned(),
+            holder: holder.to_owned(),
+            node: node.clone(),
+        };
+        self.names.iter().map(claim).collect()
     }
 
     /// Asks each worker something, and waits for the answer of each.
@@ -122,18 +136,50 @@ impl Asking {
         commands: Vec<Command>,
         within: Duration,
     ) -> Result<Vec<Notice>, AskError> {
-        for (peer, command) in self.peers.iter().zip(commands) {
-            // One that takes no more is lost, and says so.
-            let _ = peer.send(command);
+        let answers = self.ask_each(commands, within).await?;
+        let mut notices = Vec::with_capacity(answers.len());
+        let mut bad = Vec::new();
+        for (name, answer) in self.names.iter().zip(answers) {
+            match answer {
+                Ok(notice) => notices.push(notice),
+                Err(why) => bad.push((name.clone(), why)),
+            }
         }
-        let notices = self.wait(&Answer::Notice, within).await?;
-        Ok(notices.into_iter().flatten().collect())
+        if bad.is_empty() { Ok(notices) } else { Err(AskError::Nodes(bad)) }
     }
 
-    /// Lets the workers go.
-    pub async fn leave(mut self) {
+    /// Asks each worker something: the answer of each, or why there is none.
+    ///
+    /// # Errors
+    /// When the user interrupts.
+    pub async fn ask_each(
+        &mut self,
+        commands: Vec<Command>,
+        within: Duration,
+    ) -> Result<Vec<Result<Notice, String>>, AskError> {
+        for (at, command) in commands.into_iter().enumerate() {
+            if self.lost[at].is_none() && !self.peers[at].send(command) {
+                self.lost[at] = Some("takes no more commands".to_owned());
+            }
+        }
+        let answers = self.wait(&Answer::Notice, within).await?;
+        let silent = || "gave another answer than it was asked for".to_owned();
+        Ok(answers.into_iter().map(|answer| answer.and_then(|n| n.ok_or_else(silent))).collect())
+    }
+
+    /// Lets the workers go. Nothing was made.
+    pub async fn leave(self) {
+        self.release(true).await;
+    }
+
+    /// Lets the workers go, which remove what they made.
+    pub async fn clean(self) {
+        self.release(false).await;
+    }
+
+    async fn release(mut self, keep: bool) {
         for peer in &self.peers {
-            let _ = peer.send(Command::Release { keep: true });
+            let _ = peer.send(Command::Release { keep });
         }
         // What they say to it changes nothing any more.
         let _ = self.wait(&Answer::Notice, REMOVE_WITHIN).await;
@@ -143,23 +189,55 @@ impl Asking {
         tokio::time::sleep(GOODBYE).await;
     }
 
+    /// The answer of each worker. One that is lost stays so.
     async fn wait(
         &mut self,
         what: &Answer,
         within: Duration,
-    ) -> Result<Vec<Option<Notice>>, AskError> {
+    ) -> Result<Vec<Result<Option<Notice>, String>>, AskError> {
         let until = Instant::now() + within;
-        let mut answers: Vec<Option<Result<Option<Notice>, String>>> = vec![None; self.peers.len()];
+        let lost = self.lost.iter();
+        let mut answers: Vec<Option<Result<Option<Notice>, String>>> =
+            lost.map(|lost| lost.clone().map(Err)).collect();
         while answers.iter().any(Option::is_none) {
             tokio::select! {
                 biased;
                 () = self.signals.next() => return Err(AskError::Interrupted),
-                Some(Arrived { event, .. }) = self.arrived.recv() => take(event, what, &mut answers),
+                Some(Arrived { event, .. }) = self.arrived.recv() => {
+                    self.take(event, what, &mut answers);
+                }
                 _ = self.beat.tick() => self.beat(),
                 () = sleep_until(until) => break,
             }
         }
-        self.all(answers, within)
+        let late = || format!("no answer within {} s", within.as_secs());
+        let all = answers.into_iter().zip(&mut self.lost);
+        Ok(all
+            .map(|(answer, lost)| {
+                answer.unwrap_or_else(|| Err(lost.get_or_insert_with(late).clone()))
+            })
+            .collect())
+    }
+
+    fn take(
+        &mut self,
+        event: Event,
+        what: &Answer,
+        answers: &mut [Option<Result<Option<Notice>, String>>],
+    ) {
+        let (index, answer) = match (event, what) {
+            (Event::Connected(index), Answer::Connected) => (index, Ok(None)),
+            (Event::Down(index, why), _) => {
+                self.lost[index.at()] = Some(why.clone());
+                (index, Err(why))
+            }
+            (Event::Notice(index, Notice::Refused(refusal)), _) => (index, Err(refusal.text)),
+            (Event::Notice(index, notice), Answer::Notice) => (index, Ok(Some(notice))),
+            _ => return,
+        };
+        if let Some(slot) = answers.get_mut(index.at()) {
+            *slot = Some(answer);
+        }
     }
 
     fn beat(&mut self) {
@@ -167,50 +245,5 @@ impl Asking {
         for peer in &self.peers {
             peer.send_datagram(Datagram::Alive { sequence: self.beats });
         }
-    }
-
-    fn all(
-        &self,
-        answers: Vec<Option<Result<Option<Notice>, String>>>,
-        within: Duration,
-    ) -> Result<Vec<Option<Notice>>, AskError> {
-        let mut good = Vec::with_capacity(answers.len());
-        let mut bad = Vec::new();
-        for (name, answer) in self.names.iter().zip(answers) {
-            match answer {
-                Some(Ok(notice)) => good.push(notice),
-                Some(Err(why)) => bad.push((name.clone(), why)),
-                None => {
-                    let why = format!("no answer within {} s", within.as_secs());
-                    bad.push((name.clone(), why));
-                }
-            }
-        }
-        if bad.is_empty() { Ok(good) } else { Err(AskError::Nodes(bad)) }
-    }
-}
-
-fn take(event: Event, what: &Answer, answers: &mut [Option<Result<Option<Notice>, String>>]) {
-    let (index, answer) = match (event, what) {
-        (Event::Connected(index), Answer::Connected) => (index, Ok(None)),
-        (Event::Down(index, why), _) => (index, Err(why)),
-        (Event::Notice(index, Notice::Refused(refusal)), _) => (index, Err(refusal.text)),
-        (Event::Notice(index, notice), Answer::Notice) => (index, Ok(Some(notice))),
-        _ => return,
-    };
-    if let Some(slot) = answers.get_mut(index.at()) {
-        *slot = Some(answer);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_several_say_alike_is_one_line() {
-        let said = |node: &str, text: &str| (node.to_owned(), text.to_owned());
-        let nodes = [said("a", "gone"), said("b", "full"), said("c", "gone")];
-        assert_eq!(lines(&nodes), "a, c: gone\nb: full");
     }
 }

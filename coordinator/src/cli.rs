@@ -12,6 +12,7 @@ use iofleet_shared::log;
 use crate::{exit::Exit, store::Store};
 
 pub mod calibrate;
+pub mod check;
 pub mod keys;
 pub mod list;
 pub mod netbench;
@@ -50,6 +51,8 @@ enum Command {
     /// Measure the generator itself: what each engine and thread count can reach on each node, and
     /// what one operation costs. Stored as a campaign named `calibration`.
     Calibrate(Box<calibrate::CalibrateArgs>),
+    /// Ask every worker whether a scenario could run, and say what stands in the way.
+    Check(Box<check::CheckArgs>),
     /// Measure the network alone, memory to memory over TCP, between clients or against other hosts.
     Netbench(netbench::NetbenchArgs),
     /// Say in words and numbers what would run. Asks no worker.
@@ -161,6 +164,7 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
             drop(out);
             calibrate::run(*args)
         }
+        Command::Check(args) => check::run(*args, &mut out),
         Command::Netbench(args) => netbench::run(&args, &mut out),
         Command::Plan(args) => plan::run(&args, &mut out),
         Command::List(args) => list::run(&args, &mut out),

@@ -35,7 +35,7 @@ use point::PointRun;
 mod node;
 mod part;
 mod point;
-mod words;
+pub(crate) mod words;
 
 /// Distance of the pings of a burst.
 const BURST_STEP_NS: u64 = 500_000;

@@ -4,7 +4,7 @@
 //! Modules from the top floor down; each uses only what stands below it:
 //! `cli` (one file a command) · `campaign` (conducts the points: select and effects), `live` ·
 //! `netbench` · `asking` (each worker something, outside of a campaign) · `peer` (thin QUIC task) · `store`, `json`, `report` · `conductor` (pure: event in, effects out),
-//! `plan`, `aggregate`, `verdict` · `events` (what happens in a run, as values), `record` (the immutable record
+//! `plan`, `aggregate`, `verdict`, `check` · `events` (what happens in a run, as values), `record` (the immutable record
 //! of a point) · `scenario`, `figures` (every formula, pure), `barrier` (offsets and the start
 //! instant), `local`, `keys` · `exit`.
 
@@ -12,6 +12,7 @@ pub mod aggregate;
 pub mod asking;
 pub mod barrier;
 pub mod campaign;
+pub mod check;
 pub mod cli;
 pub mod conductor;
 pub mod events;

@@ -170,7 +170,15 @@ impl Fleet {
         }
     }
 
-    fn path_of(&self, scenario: &Scenario, worker: &WorkerAddress) -> String {
+    pub(super) fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    pub(super) fn is_remote(&self) -> bool {
+        self.local.is_none()
+    }
+
+    pub(super) fn path_of(&self, scenario: &Scenario, worker: &WorkerAddress) -> String {
         let scratch = || self.scratch.as_ref().map(|path| path.display().to_string());
         scenario.target.path_of(&worker.name).or_else(scratch).unwrap_or_default()
     }
@@ -224,7 +232,7 @@ pub(super) fn conduct<T: Send + 'static>(
         .map_err(|error| Failure::new(Exit::Fault, &error))?;
     let conducted = runtime.block_on(async {
         // A socket for both families: host names may mean either.
-        let endpoint = transport::client(&fleet.identity, fleet.local.is_none())
+        let endpoint = transport::client(&fleet.identity, fleet.is_remote())
             .map_err(|error| Failure::new(Exit::Fault, &error))?;
         campaign::conduct(config, &fleet.workers, &endpoint, &events)
             .await

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 const NAMES_MAX: usize = 4;
 
 /// `client01, client02: text`, a line for each different text, in order of the first node.
-pub(super) fn group(messages: &[(String, String)]) -> String {
+pub(crate) fn group(messages: &[(String, String)]) -> String {
     let mut nodes_by_text: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut order: Vec<&str> = Vec::new();
     for (node, text) in messages {
@@ -21,7 +21,7 @@ pub(super) fn group(messages: &[(String, String)]) -> String {
 }
 
 /// `a, b and c`, or the first few and how many more.
-pub(super) fn names(nodes: &[&str]) -> String {
+pub(crate) fn names(nodes: &[&str]) -> String {
     match nodes {
         [] => String::new(),
         [one] => (*one).to_owned(),

@@ -8,6 +8,7 @@
 )]
 
 mod calibration;
+mod check;
 mod content;
 mod damage;
 mod faults;
