@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use iofleet_shared::facts::{HostFacts, TargetFacts};
 use serde::Serialize;
 
-use crate::scenario::FleetConfig;
+use crate::{conductor::same, scenario::FleetConfig};
 
 /// How far a worker came, and what it said.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,16 +77,11 @@ impl Findings {
         }
     }
 
-    /// Of nodes that see another file system than most.
+    /// Of nodes that see another directory than most.
     fn file_systems(&mut self, answers: &[(String, Answer)]) {
-        let of = |target: &TargetFacts| format!("{} from {}", target.fs_type, target.mount_source);
-        let seen: Vec<(&String, String)> = ready(answers).map(|(n, _, t)| (n, of(t))).collect();
-        let Some(usual) = usual(seen.iter().map(|(_, file_system)| file_system.clone())) else {
-            return;
-        };
-        for (node, file_system) in seen.iter().filter(|(_, file_system)| *file_system != usual) {
-            let what = format!("the target lies on {file_system}, and most nodes have {usual}");
-            self.add(node, &what, "mount the file system under test there, at the same path");
+        let seen = ready(answers).map(|(node, _, target)| (node.as_str(), target));
+        for (node, what) in same::strangers(seen) {
+            self.add(&node, &what, "mount the file system under test there, at the same path");
         }
     }
 
@@ -143,7 +138,7 @@ fn hosts(answers: &[(String, Answer)]) -> impl Iterator<Item = (&String, &HostFa
 
 fn ready(
     answers: &[(String, Answer)],
-) -> impl Iterator<Item = (&String, &HostFacts, &TargetFacts)> {
+) -> impl Iterator<Item = (&String, &HostFacts, &TargetFacts)> + Clone {
     answers.iter().filter_map(|(node, answer)| match answer {
         Answer::Ready(host, target) => Some((node, &**host, &**target)),
         Answer::Lost(_) | Answer::Held(_) | Answer::Refused(..) => None,
@@ -202,6 +197,7 @@ mod tests {
                 links: vec![link],
                 others: Vec::new(),
             }),
+            token: source.to_owned(),
         })
     }
 

@@ -35,6 +35,7 @@ use point::PointRun;
 mod node;
 mod part;
 mod point;
+pub(crate) mod same;
 pub(crate) mod words;
 
 /// Distance of the pings of a burst.
@@ -432,6 +433,11 @@ impl Conductor {
         }
         if waiting > 0 {
             return;
+        }
+        if refused.is_empty() && !self.config.plan.node_directories() {
+            let nodes = self.nodes.iter();
+            let seen = nodes.filter_map(|node| Some((&*node.name, node.target.as_ref()?)));
+            refused.extend(same::strangers(seen));
         }
         if refused.is_empty() {
             self.fleet_ready(now);

@@ -215,6 +215,12 @@ impl Plan {
         })
     }
 
+    /// Whether each node has a directory of its own.
+    #[must_use]
+    pub fn node_directories(&self) -> bool {
+        self.points.iter().any(|point| point.numbers.node_directories)
+    }
+
     /// What a worker must know of the target beforehand: the greatest over all points.
     #[must_use]
     pub fn target_spec(&self, node: NodeIndex, dir: DatasetDir) -> TargetSpec {

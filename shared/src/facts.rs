@@ -70,6 +70,8 @@ pub struct TargetFacts {
     pub alignment: Option<DirectAlignment>,
     /// The links towards it; none where they can't be known.
     pub network: Option<NetworkFacts>,
+    /// What the mark of the campaign's directory says: the same on all nodes that see the same one.
+    pub token: String,
 }
 
 /// How a link's bytes are counted.

@@ -238,6 +238,7 @@ impl Targets {
             free_inodes: (space.f_files > 0).then_some(space.f_favail),
             alignment,
             network,
+            token: dataset.token().to_owned(),
         })
     }
 

@@ -110,6 +110,7 @@ pub(super) fn ready(count: usize) -> Vec<NodeReady> {
                     source: AlignmentSource::Statx,
                 }),
                 network: None,
+                token: "t".to_owned(),
             },
             clock: clock(n),
         })

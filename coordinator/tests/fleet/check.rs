@@ -13,7 +13,7 @@ use iofleet_shared::{
 };
 use serde_json::Value;
 
-use crate::support::{Daemon, Scratch, iofleet, skip, text, worker_binary};
+use crate::support::{Daemon, Scratch, iofleet, on, run, skip, text, worker_binary};
 
 /// A worker of another protocol: it says its hello, and nothing else is ever heard of it.
 fn of_another_protocol(keys: &Path) -> String {
@@ -108,4 +108,29 @@ fn four_workers_that_are_not_right_are_four_findings() {
     }
     let left = std::fs::read_dir(&root).unwrap().count();
     assert_eq!(left, 0, "check leaves nothing");
+}
+
+/// One node has another disk where the others have the file system under test: no byte is written.
+#[test]
+fn another_disk_in_place_of_the_file_system_is_refused() {
+    if !may_mount() {
+        return skip("no mount namespaces here");
+    }
+    let scratch = Scratch::in_memory();
+    let root = scratch.folder("root");
+    let keys = scratch.keys("keys");
+    let good: Vec<Daemon> = (0..2).map(|_| Daemon::start(&scratch, &root, &keys)).collect();
+    let other = with_mount(&scratch, &root, &keys, "64m");
+    let workers = [&*good[0].address, &*good[1].address, &*other.address].join(",");
+    let load = ["--threads", "3", "--file-size", "64 KiB", "--block", "64 KiB"];
+    let refused = run(&scratch, &on(&workers, &keys, &root.join("t"), &load));
+    assert_eq!(refused.code(), 4, "{}", text(&refused.output));
+    let said = text(&refused.output);
+    assert!(said.contains(&*other.address) || said.contains("not the one of the other nodes"));
+    assert!(said.contains("tmpfs from other-64m"), "{said}");
+    let inside = |pid: u32| {
+        let mounted = format!("/proc/{pid}/root{}", root.display());
+        std::fs::read_dir(mounted).unwrap().count()
+    };
+    assert_eq!((inside(good[0].pid()), inside(other.pid())), (0, 0), "nothing was written or left");
 }

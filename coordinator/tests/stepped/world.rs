@@ -517,6 +517,7 @@ fn target_facts() -> TargetFacts {
         free_inodes: None,
         alignment: None,
         network: None,
+        token: "t".to_owned(),
     }
 }
 

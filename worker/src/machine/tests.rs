@@ -55,6 +55,7 @@ fn target_facts() -> TargetFacts {
         free_inodes: None,
         alignment: None,
         network: None,
+        token: "t".to_owned(),
     }
 }
 

@@ -28,6 +28,7 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 
 use super::{error::TargetError, roots::Place};
+use crate::host::random;
 use crate::tree::remove_tree;
 
 /// Name of the mark in a directory that iofleet made.
@@ -58,6 +59,7 @@ pub(super) struct Dataset {
     memory_alignment: AtomicUsize,
     allows_holes: AtomicBool,
     tells_holes: OnceLock<bool>,
+    token: String,
 }
 
 /// What a mark says.
@@ -66,6 +68,9 @@ struct Mark {
     tool: String,
     campaign: String,
     created_by: String,
+    /// Drawn by who made it.
+    #[serde(default)]
+    token: String,
 }
 
 impl Dataset {
@@ -83,7 +88,7 @@ impl Dataset {
         let shown = path.display().to_string();
         let made = make_dir(target.as_fd(), OsStr::new(&name), &shown)?;
         let dir_fd = hold(target.as_fd(), OsStr::new(&name), &shown)?;
-        let dataset = Self {
+        let mut dataset = Self {
             path,
             name,
             campaign: dir.campaign.clone(),
@@ -95,15 +100,18 @@ impl Dataset {
             memory_alignment: AtomicUsize::new(1),
             allows_holes: AtomicBool::new(false),
             tells_holes: OnceLock::new(),
+            token: String::new(),
         };
         if made {
-            let marked = write_mark(dataset.dir.as_fd(), &dataset.campaign, &shown);
-            if let Err(error) = marked {
-                dataset.remove_directories();
-                return Err(error);
+            match write_mark(dataset.dir.as_fd(), &dataset.campaign, &shown) {
+                Ok(token) => dataset.token = token,
+                Err(error) => {
+                    dataset.remove_directories();
+                    return Err(error);
+                }
             }
         } else {
-            dataset.wait_for_mark()?;
+            dataset.token = dataset.wait_for_mark()?;
         }
         Ok(dataset)
     }
@@ -141,6 +149,11 @@ impl Dataset {
     /// Whether its file system was seen to report a hole; it is tried once.
     pub(super) fn tells_holes(&self, probe: impl FnOnce() -> bool) -> bool {
         *self.tells_holes.get_or_init(probe)
+    }
+
+    /// What its mark says.
+    pub(super) fn token(&self) -> &str {
+        &self.token
     }
 
     pub(super) fn check_campaign(&self, campaign: &str) -> Result<(), TargetError> {
@@ -211,10 +224,10 @@ impl Dataset {
         mark.tool == "iofleet" && mark.campaign == self.campaign
     }
 
-    fn wait_for_mark(&self) -> Result<(), TargetError> {
+    fn wait_for_mark(&self) -> Result<String, TargetError> {
         let found = seen(|| read_mark(self.dir.as_fd()));
         match found {
-            Some(mark) if self.matches(&mark) => Ok(()),
+            Some(mark) if self.matches(&mark) => Ok(mark.token),
             Some(mark) if mark.tool == "iofleet" => {
                 Err(TargetError::Foreign { path: self.shown(), owner: mark.campaign })
             }
@@ -294,11 +307,13 @@ fn hold(parent: BorrowedFd<'_>, name: &OsStr, shown: &str) -> Result<OwnedFd, Ta
     })
 }
 
-fn write_mark(dir: BorrowedFd<'_>, campaign: &str, shown: &str) -> Result<(), TargetError> {
+/// Writes a mark with a new token, which it returns.
+fn write_mark(dir: BorrowedFd<'_>, campaign: &str, shown: &str) -> Result<String, TargetError> {
     let mark = Mark {
         tool: "iofleet".to_owned(),
         campaign: campaign.to_owned(),
         created_by: sysinfo::System::host_name().unwrap_or_default(),
+        token: format!("{:016x}", random()),
     };
     let failed =
         |source| TargetError::Call { call: "write the mark of", path: shown.to_owned(), source };
@@ -306,7 +321,8 @@ fn write_mark(dir: BorrowedFd<'_>, campaign: &str, shown: &str) -> Result<(), Ta
     let fd = rustix::fs::openat(dir, MARK, flags, Mode::from_raw_mode(0o644))
         .map_err(|error| failed(error.into()))?;
     let text = serde_json::to_vec(&mark).map_err(|error| failed(error.into()))?;
-    std::fs::File::from(fd).write_all(&text).map_err(failed)
+    std::fs::File::from(fd).write_all(&text).map_err(failed)?;
+    Ok(mark.token)
 }
 
 /// The mark; none as long as it is not there as a whole.

@@ -173,6 +173,7 @@ fn host() -> HostFacts {
 fn target() -> TargetFacts {
     let source = AlignmentSource::Probe;
     TargetFacts {
+        token: "a1".to_owned(),
         fs_type: text("beegfs"),
         mount_source: text("s"),
         mount_options: text("rw"),
