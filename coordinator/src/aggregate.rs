@@ -39,6 +39,7 @@ mod marks;
 mod network;
 mod parts;
 mod require;
+mod samples;
 mod scaling;
 mod series;
 mod sums;

@@ -152,7 +152,7 @@ fn to_f64(value: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use iofleet_shared::facts::{LinkFacts, LinkKind, LinkRule, NetworkFacts};
+    use iofleet_shared::facts::{LinkFacts, LinkKind, LinkRule, MachineSetup, NetworkFacts};
 
     use super::*;
     use crate::scenario::speeds::LinkSpeeds;
@@ -171,6 +171,7 @@ mod tests {
             stamp_resolution_ns: 1,
             stamp_cost_ns: 1,
             control_priority: true,
+            setup: MachineSetup::default(),
         })
     }
 

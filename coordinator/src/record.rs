@@ -15,6 +15,7 @@ pub use kinds::{
 };
 pub use network::{Direction, Link, Network, WireInterval};
 pub use params::{OpWeight, Options, Params, Rate, SizeWeight, Swept};
+pub use samples::{CpuShares, NodeSample};
 pub use scaling::{RequirementResult, Scaling, ScalingFit};
 pub use verdict::{Evidence, Finding, Verdict};
 
@@ -23,6 +24,7 @@ mod cpu;
 mod kinds;
 mod network;
 mod params;
+mod samples;
 mod scaling;
 mod verdict;
 
@@ -148,10 +150,30 @@ pub struct Node {
     pub clock: Clock,
     /// Whether its control plane has a better priority than its I/O threads.
     pub control_priority: bool,
+    /// How its machine is set up.
+    #[serde(default)]
+    pub setup: Setup,
     /// What it sees at the target.
     pub target: Target,
     /// Links that carry the file system's traffic; empty where they were not sampled.
     pub links: Vec<Link>,
+}
+
+/// How a machine is set up, as far as it says.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Setup {
+    /// As the processor names itself.
+    pub cpu_model: Option<String>,
+    /// Of the first core's frequency; null where it has none, as virtual machines do.
+    pub governor: Option<String>,
+    /// Clock source of the kernel.
+    pub clock_source: Option<String>,
+    /// Files that the worker may open at most; null: no limit.
+    pub open_files_max: Option<u64>,
+    /// Processes and threads that its user may have at most; null: no limit.
+    pub processes_max: Option<u64>,
 }
 
 /// A worker's clocks.
@@ -435,6 +457,9 @@ pub struct PointNode {
     /// is not known.
     #[serde(default)]
     pub run_delay_share: Option<f64>,
+    /// Its machine between two readings of its counters, from T0 on.
+    #[serde(default)]
+    pub samples: Vec<NodeSample>,
     /// What should be known of how its engine ran.
     #[serde(default)]
     pub remarks: Vec<String>,

@@ -29,6 +29,23 @@ pub struct HostFacts {
     pub stamp_cost_ns: u64,
     /// Whether the control plane got a better priority than the I/O threads.
     pub control_priority: bool,
+    /// How it is set up.
+    pub setup: MachineSetup,
+}
+
+/// How a machine is set up, as far as it says.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Archive, Serialize, Deserialize)]
+pub struct MachineSetup {
+    /// As the processor names itself.
+    pub cpu_model: Option<String>,
+    /// Of the first core's frequency.
+    pub governor: Option<String>,
+    /// Of the kernel: `tsc`, `kvm-clock`, `hpet`.
+    pub clock_source: Option<String>,
+    /// Files that the worker may open at most; none: no limit.
+    pub open_files_max: Option<u64>,
+    /// Processes and threads that its user may have at most; none: no limit.
+    pub processes_max: Option<u64>,
 }
 
 /// Where a direct-I/O alignment comes from.

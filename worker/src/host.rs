@@ -17,6 +17,7 @@ pub mod links;
 mod mounts;
 mod nice;
 pub mod placement;
+mod setup;
 
 /// Where a machine's facts are read: `/proc`, or a recorded copy of it.
 #[derive(Debug, Clone)]
@@ -53,6 +54,7 @@ impl Host {
             stamp_resolution_ns: stamp.resolution_ns(),
             stamp_cost_ns: stamp.cost_ns(),
             control_priority,
+            setup: setup::read(&self.proc, std::path::Path::new(links::SYSFS)),
         }
     }
 

@@ -5,7 +5,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use iofleet_shared::facts::{AlignmentSource, LinkFacts, NetworkFacts};
+use iofleet_shared::facts::{AlignmentSource, LinkFacts, MachineSetup, NetworkFacts};
 
 use super::marks::OVERLOADED;
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
     figures::{self, LoadPoint},
     record::{
         Campaign, CampaignRecord, CampaignStatus, Clock, Headline, Link, LoadCurve, Node,
-        PointRecord, PointStatus, Repetition, SCHEMA, Swept, Target, Tool, Unit,
+        PointRecord, PointStatus, Repetition, SCHEMA, Setup, Swept, Target, Tool, Unit,
     },
     scenario::Scenario,
 };
@@ -73,6 +73,7 @@ pub fn node(ready: &NodeReady) -> Node {
             cost_ns: host.stamp_cost_ns,
         },
         control_priority: host.control_priority,
+        setup: setup(&host.setup),
         target: Target {
             fs_type: target.fs_type.clone(),
             mount_source: target.mount_source.clone(),
@@ -84,6 +85,17 @@ pub fn node(ready: &NodeReady) -> Node {
             direct_alignment_source: target.alignment.map(|alignment| source(alignment.source)),
         },
         links: target.network.as_ref().map(links).unwrap_or_default(),
+    }
+}
+
+fn setup(setup: &MachineSetup) -> Setup {
+    let MachineSetup { cpu_model, governor, clock_source, open_files_max, processes_max } = setup;
+    Setup {
+        cpu_model: cpu_model.clone(),
+        governor: governor.clone(),
+        clock_source: clock_source.clone(),
+        open_files_max: *open_files_max,
+        processes_max: *processes_max,
     }
 }
 

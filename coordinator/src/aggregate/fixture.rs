@@ -7,7 +7,7 @@ use std::{
 
 use iofleet_shared::{
     clock::ClockMap,
-    facts::{AlignmentSource, DirectAlignment, HostFacts, TargetFacts},
+    facts::{AlignmentSource, DirectAlignment, HostFacts, MachineSetup, TargetFacts},
     ids::{NodeIndex, PointId},
     limits::TICK_NS,
     stats::{
@@ -96,6 +96,7 @@ pub(super) fn ready(count: usize) -> Vec<NodeReady> {
                 stamp_resolution_ns: 1,
                 stamp_cost_ns: 12,
                 control_priority: false,
+                setup: MachineSetup::default(),
             },
             target: TargetFacts {
                 fs_type: "beegfs".to_owned(),

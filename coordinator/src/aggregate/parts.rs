@@ -9,7 +9,7 @@ use iofleet_shared::{
 use super::{
     Point,
     cpu::{busiest_core, cpu, run_delay},
-    network, report_of,
+    network, report_of, samples,
     series::{all_kinds, phase_of},
     signed_seconds,
 };
@@ -63,6 +63,7 @@ impl Point<'_> {
                 self.fleet.link_speed.of(&self.name(index)),
             ),
             run_delay_share: run_delay(node, report),
+            samples: samples::between(&node.samples, facts),
             remarks: report.remarks.clone(),
         }
     }
@@ -86,6 +87,7 @@ impl Point<'_> {
             link_share: None,
             busiest_core_share: None,
             run_delay_share: None,
+            samples: Vec::new(),
             remarks: Vec::new(),
         }
     }

@@ -223,6 +223,7 @@ fn a_lost_node_is_named_and_in_no_sum() {
         link_share: None,
         busiest_core_share: None,
         run_delay_share: None,
+        samples: Vec::new(),
         remarks: Vec::new(),
     };
     assert_eq!(record.nodes[1], lost);

@@ -78,6 +78,13 @@ fn node() -> Node {
             cost_ns: 8,
         },
         control_priority: true,
+        setup: Setup {
+            cpu_model: Some("AMD EPYC 7763".to_owned()),
+            governor: Some("performance".to_owned()),
+            clock_source: Some("tsc".to_owned()),
+            open_files_max: Some(1_048_576),
+            processes_max: Some(512_000),
+        },
         target: Target {
             fs_type: "beegfs".to_owned(),
             mount_source: "beegfs_nodev".to_owned(),
@@ -231,6 +238,21 @@ fn nodes() -> Vec<PointNode> {
         link_share: Some(0.128),
         busiest_core_share: Some(0.62),
         run_delay_share: Some(0.001),
+        samples: vec![NodeSample {
+            from_s: 0.0,
+            to_s: 1.0,
+            tx_bytes_per_s: Some(1.6e9),
+            rx_bytes_per_s: Some(1.8e6),
+            cpu: Some(CpuShares {
+                user: 0.01,
+                system: 0.02,
+                softirq: 0.03,
+                iowait: 0.04,
+                steal: 0.05,
+            }),
+            busiest_core: Some(0.62),
+            run_delay_ns: Some(1_000),
+        }],
         remarks: vec!["no registered buffers".to_owned()],
     }]
 }

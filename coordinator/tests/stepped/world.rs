@@ -10,7 +10,7 @@ use iofleet_coordinator::{
     plan::Plan,
 };
 use iofleet_shared::{
-    facts::{HostFacts, TargetFacts},
+    facts::{HostFacts, MachineSetup, TargetFacts},
     ids::{NodeIndex, PeerId},
     lifecycle::Phase,
     limits::HEARTBEAT,
@@ -504,6 +504,7 @@ fn host_facts() -> HostFacts {
         stamp_resolution_ns: 1,
         stamp_cost_ns: 10,
         control_priority: true,
+        setup: MachineSetup::default(),
     }
 }
 

@@ -28,6 +28,8 @@ pub const SYSFS: &str = "/sys";
 const WORD_BYTES: u64 = 4;
 /// File systems of one machine, beside those whose source is a device: nothing crosses a network.
 const LOCAL: &[&str] = &["tmpfs", "ramfs", "overlay", "zfs", "devtmpfs", "hugetlbfs", "rootfs"];
+/// File systems of many machines whose sources look like devices.
+const SHARED: &[&str] = &["gpfs"];
 
 /// Interfaces that a scenario names and this host does not have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -58,12 +60,12 @@ pub fn find(
         let chosen = by_names(sys, &ports, given)?;
         return Ok(Some(facts(&ports, LinkRule::Given, given.join(", "), &chosen)));
     }
-    if source.starts_with('/') || LOCAL.contains(&fs_type) {
+    if is_local(fs_type, source) {
         return Ok(None);
     }
     let servers = route::servers(source);
     if let Some(way) = route::interfaces(&servers) {
-        let ways = way.interfaces.iter().filter_map(|name| ports::under(sys, &ports, name));
+        let ways = way.interfaces.iter().flat_map(|name| ports::under(sys, &ports, name));
         let chosen: Vec<usize> = ways.collect();
         if way.loopback || !chosen.is_empty() {
             return Ok(Some(facts(&ports, LinkRule::Route, servers.join(", "), &chosen)));
@@ -81,14 +83,22 @@ pub fn find(
     Ok(Some(facts(&ports, LinkRule::Physical, reason.to_owned(), &chosen)))
 }
 
+fn is_local(fs_type: &str, source: &str) -> bool {
+    let on_a_device = source.starts_with('/') && !source.starts_with("//");
+    LOCAL.contains(&fs_type) || (on_a_device && !SHARED.contains(&fs_type))
+}
+
 fn by_names(sys: &Path, ports: &[Port], given: &[String]) -> Result<Vec<usize>, NoInterface> {
-    let one = |name: &String| {
-        ports::under(sys, ports, name).ok_or_else(|| NoInterface {
-            name: name.clone(),
-            known: ports.iter().map(|port| port.facts.name.clone()).collect(),
-        })
-    };
-    given.iter().map(one).collect()
+    let mut all = Vec::new();
+    for name in given {
+        let found = ports::under(sys, ports, name);
+        if found.is_empty() {
+            let known = ports.iter().map(|port| port.facts.name.clone()).collect();
+            return Err(NoInterface { name: name.clone(), known });
+        }
+        all.extend(found);
+    }
+    Ok(all)
 }
 
 fn facts(ports: &[Port], rule: LinkRule, reason: String, chosen: &[usize]) -> NetworkFacts {
@@ -153,7 +163,7 @@ fn counters(sys: &Path, link: &LinkFacts) -> [Vec<Counter>; 2] {
             [vec![port(&dir, "port_rcv_data")], vec![port(&dir, "port_xmit_data")]]
         }
         LinkKind::Roce => {
-            let dir = ports::rdma_port(&net).unwrap_or_default();
+            let dir = ports::rdma_of(sys, &net).unwrap_or_default();
             [
                 vec![interface("rx_bytes"), port(&dir, "port_rcv_data")],
                 vec![interface("tx_bytes"), port(&dir, "port_xmit_data")],

@@ -42,6 +42,7 @@ fn facts() -> HostFacts {
         stamp_resolution_ns: 1,
         stamp_cost_ns: 20,
         control_priority: false,
+        setup: iofleet_shared::facts::MachineSetup::default(),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 
 use iofleet_shared::{
-    stats::{BYTE_UNITS, NodeInterval, PointReport, Tick},
+    stats::{BYTE_UNITS, HostSample, NodeInterval, PointReport, Tick},
     wire::{Command, Content, Notice, Removal},
     work::Amount,
 };
@@ -12,8 +12,18 @@ use crate::support::{Coordinator, Daemon, MIB, POINT, plan};
 
 const BY_TIME: Amount = Amount::Time { duration_ns: 60_000_000_000, repeat: true };
 
+/// From before T0 until after the last end, in order, all of them.
+fn check_samples(samples: &[HostSample], report: &PointReport) {
+    assert_eq!(samples.len(), report.samples as usize);
+    assert!(samples.is_sorted_by_key(|sample| sample.at_ns));
+    let end = report.threads.iter().filter_map(|thread| thread.ended_ns).max().unwrap();
+    assert!(samples[0].at_ns < 0 && samples[samples.len() - 1].at_ns >= end);
+    assert!(samples.iter().all(|sample| sample.cpu.is_some()));
+}
+
 /// All deliveries of a point, and the number of the last.
 async fn gather(coordinator: &mut Coordinator) -> (Vec<NodeInterval>, Vec<Tick>, PointReport, u64) {
+    let mut samples: Vec<HostSample> = Vec::new();
     let (mut intervals, mut series) = (vec![], vec![]);
     for number in 0.. {
         let delivery = coordinator.delivery().await;
@@ -24,8 +34,11 @@ async fn gather(coordinator: &mut Coordinator) -> (Vec<NodeInterval>, Vec<Tick>,
                 assert_eq!(first, series.len() as u64);
                 series.extend(ticks);
             }
-            Content::Samples(_) => {}
-            Content::Report(report) => return (intervals, series, report, number),
+            Content::Samples(more) => samples.extend(more),
+            Content::Report(report) => {
+                check_samples(&samples, &report);
+                return (intervals, series, report, number);
+            }
         }
     }
     unreachable!("a report comes")

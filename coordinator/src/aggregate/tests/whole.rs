@@ -222,6 +222,7 @@ fn nodes() -> Vec<PointNode> {
             link_share: None,
             busiest_core_share: None,
             run_delay_share: None,
+            samples: Vec::new(),
             remarks: Vec::new(),
         };
     vec![

@@ -6,8 +6,8 @@ use super::*;
 use crate::{
     clock::ClockMap,
     facts::{
-        AlignmentSource, DirectAlignment, HostFacts, LinkFacts, LinkKind, LinkRule, NetworkFacts,
-        TargetFacts,
+        AlignmentSource, DirectAlignment, HostFacts, LinkFacts, LinkKind, LinkRule, MachineSetup,
+        NetworkFacts, TargetFacts,
     },
     ids::PointId,
     lifecycle::Phase,
@@ -167,6 +167,7 @@ fn host() -> HostFacts {
         stamp_resolution_ns: 1,
         stamp_cost_ns: 20,
         control_priority: false,
+        setup: MachineSetup::default(),
     }
 }
 

@@ -31,37 +31,55 @@ pub(super) fn all(sys: &Path) -> Vec<Port> {
     ports
 }
 
-/// The place of the port that an interface, or a port, of this name is counted by.
-pub(super) fn under(sys: &Path, ports: &[Port], name: &str) -> Option<usize> {
+/// The places of the ports that an interface, or a port, of this name is counted by. Nothing where
+/// there is none.
+pub(super) fn under(sys: &Path, ports: &[Port], name: &str) -> Vec<usize> {
+    let mut found = Vec::new();
+    // A device on devices is seen once, whatever circle a driver makes of them.
+    let mut seen: Vec<String> = Vec::new();
+    let mut todo = vec![name.to_owned()];
+    while let Some(name) = todo.pop() {
+        if seen.contains(&name) {
+            continue;
+        }
+        match counted_as(sys, ports, &name) {
+            Some(at) if found.contains(&at) => {}
+            Some(at) => found.push(at),
+            None => {
+                let net = sys.join("class/net").join(&name);
+                todo.extend(aggregate_of(sys, &net).map_or_else(|| lowers(&net), |one| vec![one]));
+            }
+        }
+        seen.push(name);
+    }
+    found.sort_unstable();
+    found
+}
+
+fn counted_as(sys: &Path, ports: &[Port], name: &str) -> Option<usize> {
     let place = |name: &str| ports.iter().position(|port| port.facts.name == name);
     let net = sys.join("class/net").join(name);
-    if let Some(at) = place(name) {
-        return Some(at);
-    }
-    if let Some(master) = bond_of(&net) {
-        return under(sys, ports, &master);
-    }
-    if let Some(lower) = lower(&net) {
-        return under(sys, ports, &lower);
-    }
-    if let Some(port) = rdma_port(&net).filter(|_| number(&net.join("type")) == Some(INFINIBAND)) {
-        return place(&port_name(&port)?);
-    }
+    let over_infiniband = || {
+        let port = rdma_port(&net).filter(|_| number(&net.join("type")) == Some(INFINIBAND))?;
+        place(&port_name(&port)?)
+    };
     // A device of one port may be named without its number.
-    place(&format!("{name}/1"))
+    place(name).or_else(over_infiniband).or_else(|| place(&format!("{name}/1")))
 }
 
 fn interface(sys: &Path, name: &str) -> Option<Port> {
     let net = sys.join("class/net").join(name);
     let ethernet = number(&net.join("type")) == Some(ETHERNET);
     let up = text(&net.join("operstate")).is_some_and(|state| state == "up" || state == "unknown");
-    let on_top = bond_of(&net).is_some() || lower(&net).is_some() || net.join("bridge").exists();
+    // What lies on others and is no aggregate of them is counted by them.
+    let on_top = aggregate_of(sys, &net).is_some()
+        || net.join("bridge").exists()
+        || (!is_aggregate(&net) && !lowers(&net).is_empty());
     if !ethernet || !up || on_top {
         return None;
     }
-    let bond = net.join("bonding").exists();
-    let physical = net.join("device").exists() || (bond && members_are_physical(sys, &net));
-    let roce = rdma_port(&net).is_some();
+    let physical = net.join("device").exists() || members_are_physical(sys, &net);
+    let roce = rdma_of(sys, &net).is_some();
     let (bits_per_s, speed_source) = speed(&net, physical);
     Some(Port {
         facts: LinkFacts {
@@ -145,21 +163,32 @@ fn port_name(port: &Path) -> Option<String> {
     Some(format!("{device}/{number}"))
 }
 
-/// The bond or team that an interface is a member of; a bridge is not one.
-fn bond_of(net: &Path) -> Option<String> {
-    let master = net.join("master");
-    if !master.exists() || net.join("brport").exists() {
-        return None;
-    }
-    link_target(&master)
+/// The RDMA port that belongs to an interface, or to the first member of a bond that has one.
+pub(super) fn rdma_of(sys: &Path, net: &Path) -> Option<PathBuf> {
+    let members = text(&net.join("bonding/slaves")).unwrap_or_default();
+    let of_member = |name: &str| rdma_port(&sys.join("class/net").join(name));
+    rdma_port(net).or_else(|| members.split_whitespace().find_map(of_member))
 }
 
-/// What lies under a VLAN, or the like. (A bond has lower devices too, and is counted itself.)
-fn lower(net: &Path) -> Option<String> {
-    if net.join("bonding").exists() || net.join("bridge").exists() {
-        return None;
-    }
-    names(net).into_iter().find_map(|name| name.strip_prefix("lower_").map(str::to_owned))
+/// A device whose counters are those of all its members together: a bond, or an adapter with a faster
+/// one inside (the virtual function of `hv_netvsc`, the primary of `net_failover`).
+fn is_aggregate(net: &Path) -> bool {
+    net.join("bonding").exists() || net.join("device").exists()
+}
+
+/// The aggregate that an interface is a member of. A bridge, a switch, a team or a routing table is
+/// none: their members count for themselves.
+fn aggregate_of(sys: &Path, net: &Path) -> Option<String> {
+    let master = link_target(&net.join("master"))?;
+    let above = sys.join("class/net").join(&master);
+    let bridged = above.join("bridge").exists();
+    (!bridged && is_aggregate(&above)).then_some(master)
+}
+
+/// What an interface lies on.
+fn lowers(net: &Path) -> Vec<String> {
+    let lower = |name: String| name.strip_prefix("lower_").map(str::to_owned);
+    names(net).into_iter().filter_map(lower).collect()
 }
 
 fn driver(net: &Path) -> String {

@@ -17,8 +17,11 @@ pub(super) struct Way {
 }
 
 /// The servers that a mount's source names: `host:/path`, `[fd00::1]:/path`, `a,b:/path`,
-/// `10.0.0.1@tcp:10.0.0.2@tcp:/fs` (Lustre), `10.0.0.1:6789,10.0.0.2:6789:/` (CephFS).
+/// `//host/share` (CIFS), `10.0.0.1@tcp:10.0.0.2@tcp:/fs` (Lustre), `10.0.0.1:6789,10.0.0.2:6789:/` (CephFS).
 pub(super) fn servers(source: &str) -> Vec<String> {
+    if let Some(server) = source.strip_prefix("//").and_then(|rest| rest.split('/').next()) {
+        return vec![server.to_owned()];
+    }
     let Some((servers, _)) = source.split_once(":/") else { return Vec::new() };
     let mut found: Vec<String> = Vec::new();
     for part in servers.split(',') {
@@ -81,6 +84,7 @@ mod tests {
             ("a,b:/x", &["a", "b"]),
             ("10.0.0.1@tcp:10.0.0.2@tcp1:/fs", &["10.0.0.1", "10.0.0.2"]),
             ("10.0.0.1:6789,10.0.0.2:6789:/", &["10.0.0.1", "10.0.0.2"]),
+            ("//srv/share", &["srv"]),
             ("beegfs_nodev", &[]),
             ("/dev/sda1", &[]),
         ] {

@@ -182,6 +182,9 @@ fn file_systems_of_one_machine_have_no_links() {
     tree.interface("eth0", 1, 1_000, 1, 2);
     assert_eq!(find(tree.root(), "ext4", "/dev/sda1", &[]).unwrap(), None);
     assert_eq!(find(tree.root(), "tmpfs", "tmpfs", &[]).unwrap(), None);
+    // Their sources look like devices, and they are not.
+    assert!(find(tree.root(), "gpfs", "/dev/fs1", &[]).unwrap().is_some());
+    assert!(find(tree.root(), "cifs", "//no such host.invalid/share", &[]).unwrap().is_some());
 }
 
 #[test]
@@ -211,4 +214,59 @@ fn this_machines_counters_are_those_of_proc() {
     let after = counts(&link.name);
     assert!((before.0..=after.0).contains(&read.rx_bytes), "{before:?} {read:?} {after:?}");
     assert!((before.1..=after.1).contains(&read.tx_bytes), "{before:?} {read:?} {after:?}");
+}
+
+/// A virtual function inside of a synthetic adapter: each names the other, and the adapter counts.
+#[test]
+fn a_device_that_names_its_member_and_is_named_by_it_is_one_port() {
+    let tree = Tree::new();
+    tree.interface("eth0", 1, 40_000, 300, 400);
+    tree.adapter("eth0", "hv_netvsc");
+    tree.link("class/net/eth0/lower_enP1", "../enP1");
+    tree.interface("enP1", 1, 40_000, 290, 390);
+    tree.adapter("enP1", "mlx5_core");
+    tree.link("class/net/enP1/master", "../eth0");
+    let network = tree.find(&[]);
+    assert_eq!((names(&network.links), network.others.len()), (vec!["eth0"], 0));
+    assert_eq!(names(&tree.find(&["enP1"]).links), ["eth0"]);
+}
+
+/// A team, or a switch of Open vSwitch: its members count, however its driver links them.
+#[test]
+fn members_of_what_is_no_bond_count_for_themselves() {
+    let tree = Tree::new();
+    tree.interface("team0", 1, 20_000, 7, 7);
+    for (name, rx) in [("eth0", 10), ("eth1", 20)] {
+        tree.interface(name, 1, 10_000, rx, 1);
+        tree.adapter(name, "ixgbe");
+        tree.link(&format!("class/net/{name}/master"), "../team0");
+        tree.link(&format!("class/net/team0/lower_{name}"), &format!("../{name}"));
+    }
+    assert_eq!(names(&tree.find(&[]).links), ["eth0", "eth1"]);
+    let given = tree.find(&["team0"]);
+    assert_eq!(names(&given.links), ["eth0", "eth1"]);
+    assert_eq!(read(&tree, &given), [(10, 1), (20, 1)]);
+}
+
+/// In a circle of devices without an adapter nothing is counted, and nothing hangs.
+#[test]
+fn a_circle_ends() {
+    let tree = Tree::new();
+    for (name, other) in [("a", "b"), ("b", "a")] {
+        tree.interface(name, 1, 10_000, 1, 1);
+        tree.link(&format!("class/net/{name}/lower_{other}"), &format!("../{other}"));
+    }
+    assert!(find(tree.root(), "nfs", "x", &["a".to_owned()]).is_err());
+}
+
+#[test]
+fn roce_over_a_bond_counts_its_members_rdma_port() {
+    let tree = Tree::new();
+    bond(&tree);
+    tree.put("class/net/eth0/dev_port", "0");
+    let at = "class/net/eth0/device/infiniband/mlx5_bond_0/ports/1";
+    tree.port(at, "Ethernet", "100 Gb/sec (4X EDR)", 100, 200);
+    let network = tree.find(&[]);
+    assert_eq!((names(&network.links), network.links[0].kind), (vec!["bond0"], LinkKind::Roce));
+    assert_eq!(read(&tree, &network), [(1_400, 2_800)]);
 }
