@@ -231,8 +231,11 @@ impl Asking {
                 self.lost[index.at()] = Some(why.clone());
                 (index, Err(why))
             }
-            (Event::Notice(index, Notice::Refused(refusal)), _) => (index, Err(refusal.text)),
-            (Event::Notice(index, notice), Answer::Notice) => (index, Ok(Some(notice))),
+            (Event::Notice(index, notice), what) => match (*notice, what) {
+                (Notice::Refused(refusal), _) => (index, Err(refusal.text)),
+                (notice, Answer::Notice) => (index, Ok(Some(notice))),
+                (_, Answer::Connected) => return,
+            },
             _ => return,
         };
         if let Some(slot) = answers.get_mut(index.at()) {

@@ -53,7 +53,7 @@ pub enum Event {
     /// A worker's connection could not be made, or ended, and why.
     Down(NodeIndex, String),
     /// Something came on a control stream.
-    Notice(NodeIndex, Notice),
+    Notice(NodeIndex, Box<Notice>),
     /// Something came on a delivery stream.
     Delivery(NodeIndex, Box<Delivery>),
     /// A datagram came.
@@ -169,7 +169,7 @@ impl Conductor {
         match event {
             Event::Connected(node) => self.on_connected(node, now.ns),
             Event::Down(node, why) => self.on_down(node, &why),
-            Event::Notice(node, notice) => self.on_notice(node, notice, now),
+            Event::Notice(node, notice) => self.on_notice(node, *notice, now),
             Event::Delivery(node, delivery) => {
                 self.heard(node, now.ns);
                 self.point_delivery(node, *delivery);

@@ -142,7 +142,7 @@ async fn read_notices(
 ) -> String {
     loop {
         match receive.receive::<Notice>().await {
-            Ok(Some(notice)) => report(&events, Event::Notice(node, notice)).await,
+            Ok(Some(notice)) => report(&events, Event::Notice(node, Box::new(notice))).await,
             Ok(None) => return "the worker ended the conversation".to_owned(),
             Err(error) => return transport::error_chain(&error),
         }

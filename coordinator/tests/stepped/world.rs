@@ -33,7 +33,7 @@ enum ToWorker {
 
 enum ToFleet {
     Connected,
-    Notice(Notice),
+    Notice(Box<Notice>),
     Delivery(Box<Delivery>),
     Datagram(Datagram),
     Gone(String),
@@ -416,7 +416,7 @@ impl Worker {
         let mut later = |ns: u64, event: Event| self.own.push((now_ns + ns, event));
         match effect {
             Effect::Send { notice, .. } => {
-                self.to_fleet.push_back((now_ns + TRIP_NS, ToFleet::Notice(notice)));
+                self.to_fleet.push_back((now_ns + TRIP_NS, ToFleet::Notice(Box::new(notice))));
             }
             Effect::Inspect { ticket, .. } => {
                 later(500_000, Event::Inspected { ticket, result: Ok(target_facts()) });
