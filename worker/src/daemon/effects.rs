@@ -266,7 +266,8 @@ impl Daemon {
     /// then is in the last sample.
     fn settle(&mut self, ticket: Ticket, dir: DatasetDir, flush: bool) {
         let targets = Arc::clone(&self.targets);
-        let sampler = self.sampler.take();
+        // Who stops asks again, while the flush still holds its own hand on it.
+        let sampler = self.sampler.clone();
         let last = sampler.clone();
         let answer = self.helpers.call(TARGET_CALL_WITHIN, move || {
             let flushed = flush.then(|| targets.sync_fs(&dir)).transpose();

@@ -43,6 +43,8 @@ pub(super) struct Point {
 #[derive(Debug)]
 struct Unsettled {
     ticket: Ticket,
+    /// It waits for a flush, and not for the sample alone.
+    flushes: bool,
     ticks: Vec<(OpKind, Vec<Tick>)>,
     report: Box<PointReport>,
 }
@@ -219,9 +221,14 @@ impl Machine {
                 self.effects.push(Effect::StopCrew { ticket: point.ticket });
             }
             Phase::Draining => {
-                // A flush may take minutes; who stops does not want to wait for it.
-                if let Some(Unsettled { ticks, report, .. }) = point.unsettled.take() {
-                    self.deliver_end(&ticks, *report, None, &[]);
+                // A flush may take minutes; who stops does not want to wait for it, but for the last
+                // sample of the machine's counters.
+                let dir = point.dir.clone();
+                let ticket = self.ticket();
+                let unsettled = self.point.as_mut().and_then(|point| point.unsettled.as_mut());
+                if let Some(unsettled) = unsettled.filter(|unsettled| unsettled.flushes) {
+                    (unsettled.ticket, unsettled.flushes) = (ticket, false);
+                    self.effects.push(Effect::Settle { ticket, dir, flush: false });
                 }
             }
             Phase::Arming | Phase::Armed | Phase::Ready | Phase::Waiting => {
@@ -309,7 +316,7 @@ impl Machine {
         // Where a thread is stuck, the flush would be too.
         let flush = point.writes && !stuck;
         let dir = point.dir.clone();
-        point.unsettled = Some(Unsettled { ticket, ticks, report });
+        point.unsettled = Some(Unsettled { ticket, flushes: flush, ticks, report });
         self.effects.push(Effect::Settle { ticket, dir, flush });
     }
 

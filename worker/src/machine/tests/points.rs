@@ -93,12 +93,18 @@ fn a_stop_at_the_last_moment_leads_to_a_report() {
 fn who_stops_does_not_wait_for_a_flush() {
     let mut fixture = Fixture::at(Phase::Draining);
     assert!(!fixture.machine.has_delivery());
-    fixture.handle(stop());
+    let effects = fixture.handle(stop());
+    let settle = Effect::Settle { ticket: Ticket(3), dir: dir(), flush: false };
+    assert_eq!(effects, [settle]);
+    assert_eq!(fixture.handle(stop()), [], "once is enough");
+    let samples = vec![sample(5)];
+    let answer = Event::Settled { ticket: Ticket(3), took_ns: None, samples };
+    assert_eq!(fixture.handle(answer), []);
     let last = fixture.deliveries().pop().unwrap();
     let Content::Report(report) = last.content else {
         panic!("{last:?}");
     };
-    assert_eq!(report.syncfs_ns, None);
+    assert_eq!((report.syncfs_ns, report.samples), (None, 1));
     // The flush comes back later, and is nothing to anybody.
     assert_eq!(
         fixture.handle(Event::Settled { ticket: Ticket(2), took_ns: Some(1), samples: vec![] }),
