@@ -26,7 +26,7 @@ pub use ort::{LoadPoint, ort};
 pub use repetition::{Repetition, repetition};
 pub use spread::{Payload, Spread};
 pub use steady::{Steady, steady};
-pub use wire::{HostWire, WireBytes};
+pub use wire::{HostWire, MTU_USUAL, WireBytes, framing};
 
 mod kinds;
 mod latency;

@@ -9,10 +9,6 @@ use crate::record::{Direction, Evidence, Finding, PointNode, PointRecord, PointS
 #[cfg(test)]
 mod tests;
 
-/// Payload of TCP in a packet of 1500 bytes over its 1514 on an Ethernet link: 20 bytes of IP, 20 of
-/// TCP and 12 of time stamps are no payload.
-pub const FRAMING: f64 = 1448.0 / 1514.0;
-
 /// What numbers are compared with.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Thresholds {
@@ -229,7 +225,7 @@ impl Judge<'_> {
     fn why_slow(&self, node: &PointNode) -> String {
         let mut why = Vec::new();
         if let Some(share) = node.link_share {
-            let full = share / FRAMING >= self.limits.network;
+            let full = share / self.achievable() >= self.limits.network;
             let word = if full { "its link is full" } else { "its link is not full" };
             why.push(format!("{word} ({:.0} %)", share * 100.0));
         }
@@ -241,8 +237,14 @@ impl Judge<'_> {
         if why.is_empty() { String::new() } else { format!("; {}", why.join(", ")) }
     }
 
+    /// Share of a link's label that can be reached, the least of the point's directions.
+    fn achievable(&self) -> f64 {
+        let shares = self.point.network.directions.iter().map(|way| way.achievable_share);
+        shares.fold(1.0, f64::min)
+    }
+
     fn network_bound(&self) -> Option<Finding> {
-        let achieved = |way: &&Direction| Some(way.wire_share? / FRAMING);
+        let achieved = |way: &&Direction| Some(way.wire_share? / way.achievable_share);
         let fullest = self.ways().filter_map(|way| Some((way, achieved(&way)?)));
         let (way, share) = fullest.max_by(|a, b| a.1.total_cmp(&b.1))?;
         let limit = way.limit_bytes_per_s?;
@@ -266,7 +268,7 @@ impl Judge<'_> {
             share * 100.0,
             way.op,
             way.direction,
-            share * FRAMING * 100.0,
+            share * way.achievable_share * 100.0,
             limit / 1e6
         );
         Some(finding("network-bound", text, evidence_of))
@@ -344,7 +346,7 @@ impl Judge<'_> {
     fn client_links(&self) -> Option<f64> {
         let shares = self.ways().map(|way| {
             let own = way.client_limit_bytes_per_s?;
-            Some(way.wire_bytes_per_s? / own / FRAMING)
+            Some(way.wire_bytes_per_s? / own / way.achievable_share)
         });
         shares.collect::<Option<Vec<f64>>>()?.into_iter().reduce(f64::max)
     }

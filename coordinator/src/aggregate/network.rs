@@ -8,14 +8,14 @@
 use std::collections::BTreeSet;
 
 use iofleet_shared::{
-    facts::{LinkFacts, NetworkFacts},
+    facts::{LinkFacts, LinkKind, NetworkFacts},
     stats::BYTE_UNITS,
     work::OpKind,
 };
 
 use super::{Point, Report, to_f64};
 use crate::{
-    figures::{HostWire, Payload, WireBytes},
+    figures::{HostWire, MTU_USUAL, Payload, WireBytes, framing},
     record::{Direction, Network, WireInterval},
     scenario::FleetConfig,
 };
@@ -213,6 +213,7 @@ fn direction(
         direction: way.name.to_owned(),
         op: way.op.name().to_owned(),
         limit_bytes_per_s: limit_of,
+        achievable_share: achievable(hosts),
         limit_side: limit.map(|limit| limit.side.to_owned()),
         limit_source: limit.map(|limit| limit.source.clone()),
         payload_bytes_per_s: payload,
@@ -229,6 +230,17 @@ fn direction(
             1.0
         },
     }
+}
+
+/// Of the clients' links the least. InfiniBand's rate is of data, and its headers are a few in a
+/// thousand.
+fn achievable(hosts: &[Host<'_>]) -> f64 {
+    let links = hosts.iter().filter_map(|host| host.facts).flat_map(|facts| &facts.links);
+    let shares = links.map(|link| match link.kind {
+        LinkKind::InfiniBand => 1.0,
+        LinkKind::Ethernet | LinkKind::Roce => framing(link.mtu.unwrap_or(MTU_USUAL)),
+    });
+    shares.reduce(f64::min).unwrap_or_else(|| framing(MTU_USUAL))
 }
 
 /// Payload of a kind of operation over the whole point, warm-up included.

@@ -12,6 +12,20 @@ use iofleet_shared::stats::{HostSample, LinkCounters};
 /// Shortest time before T0 over which an idle rate is taken.
 const IDLE_NS_MIN: i64 = 20_000_000;
 
+/// Largest packet of Ethernet where nobody says otherwise.
+pub const MTU_USUAL: u32 = 1_500;
+
+/// Share of an Ethernet link's rate that is payload of TCP in packets of this size: of each, 20 bytes
+/// are IP, 20 TCP and 12 its time stamps; 14 more go before it on the link.
+#[must_use]
+pub fn framing(mtu: u32) -> f64 {
+    let mtu = f64::from(mtu.max(MTU_MIN));
+    (mtu - 52.0) / (mtu + 14.0)
+}
+
+/// No packet of IP may be shorter.
+const MTU_MIN: u32 = 576;
+
 /// Bytes by direction.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct WireBytes {
@@ -152,6 +166,13 @@ mod tests {
                 run_delay_ns: None,
             })
             .collect()
+    }
+
+    #[test]
+    fn framing_by_hand() {
+        assert!((framing(1_500) - 1_448.0 / 1_514.0).abs() < 1e-12);
+        assert!((framing(9_000) - 8_948.0 / 9_014.0).abs() < 1e-12);
+        assert!((framing(0) - framing(576)).abs() < 1e-12);
     }
 
     /// 1,000 bytes in the first second, 3,000 in the second: from 0.5 to 1.5 s half of each.

@@ -174,6 +174,7 @@ fn network() -> Network {
             direction: "tx".to_owned(),
             op: "write".to_owned(),
             limit_bytes_per_s: Some(12.5e9),
+            achievable_share: 0.956,
             limit_side: Some("clients".to_owned()),
             limit_source: Some("sysfs".to_owned()),
             payload_bytes_per_s: Some(1.575e9),

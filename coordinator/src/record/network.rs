@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::figures;
+
 /// A network port.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -72,6 +74,10 @@ pub struct WireInterval {
     pub rx_bytes: Option<u64>,
 }
 
+fn framing_1500() -> f64 {
+    figures::framing(figures::MTU_USUAL)
+}
+
 /// One direction of the network, as the clients see it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -83,6 +89,9 @@ pub struct Direction {
     pub op: String,
     /// The least that bounds it.
     pub limit_bytes_per_s: Option<f64>,
+    /// Share of a link's label that payload can reach, for the framing of its packets.
+    #[serde(default = "framing_1500")]
+    pub achievable_share: f64,
     /// Where that lies: `clients`, `fabric`, `storage`.
     pub limit_side: Option<String>,
     /// Who says so.

@@ -3,6 +3,8 @@
 use super::*;
 use crate::record::{Headline, NodeStatus, PointThread, Swept, example};
 
+/// Of packets of 1500 bytes.
+const FRAMING: f64 = 1_448.0 / 1_514.0;
 /// 100 MB/s by the labels of the clients' links.
 const LIMIT: f64 = 100e6;
 
@@ -50,6 +52,7 @@ fn wire(point: &mut PointRecord, share: f64, per_payload: f64) {
     way.limit_bytes_per_s = Some(LIMIT);
     way.client_limit_bytes_per_s = Some(LIMIT);
     way.limit_side = Some("clients".to_owned());
+    way.achievable_share = FRAMING;
     way.wire_share = Some(share);
     way.wire_bytes_per_s = Some(share * LIMIT);
     way.wire_per_payload = Some(per_payload);
@@ -189,6 +192,19 @@ fn network_bound_by_the_achievable_rate() {
         point.network.directions[0].limit_side = Some("storage".to_owned());
     });
     assert!(storage.text.starts_with("the storage side's links"));
+}
+
+/// Large packets carry more: what is 0.90 of the rate with small ones is less of theirs.
+#[test]
+fn large_packets_can_achieve_more() {
+    let with = |achievable: f64| {
+        alone(move |point| {
+            wire(point, 0.88, 1.002);
+            point.network.directions[0].achievable_share = achievable;
+        })
+    };
+    assert_eq!(with(FRAMING).code, "network-bound");
+    assert_eq!(with(8_948.0 / 9_014.0).code, "undetermined");
 }
 
 /// 0.80 of what can be achieved is enough on a plateau below which the storage does more.

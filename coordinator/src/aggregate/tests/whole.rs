@@ -189,6 +189,7 @@ fn network() -> Network {
         direction: "tx".to_owned(),
         op: "write".to_owned(),
         limit_bytes_per_s: None,
+        achievable_share: 1_448.0 / 1_514.0,
         limit_side: None,
         limit_source: None,
         payload_bytes_per_s: Some((15_104.0 + 23_040.0 + 131_072.0) / 0.45),
