@@ -20,7 +20,7 @@ use iofleet_shared::{
 };
 
 use crate::scenario::{
-    MixBy, PointSpec, Scenario, Threads,
+    MixBy, Params, PointSpec, Scenario, Threads,
     coverage::{self, Class, Trees},
 };
 
@@ -100,6 +100,25 @@ pub enum PlanError {
     /// Too many nodes.
     #[error("{0} nodes, more than {NODES_MAX}")]
     TooManyNodes(u32),
+    /// A thread would look for its file in another node's directory.
+    #[error(
+        "stage `{stage}`: with {{node}} in target.path all stages need the same `nodes`, since each \
+         thread's file lies with its node"
+    )]
+    NodeDirectories {
+        /// Name of the stage.
+        stage: String,
+    },
+    /// A stage wants more nodes than there are.
+    #[error("stage `{stage}`: nodes = {wanted}, and the fleet has {nodes}")]
+    TooFewNodes {
+        /// Name of the stage.
+        stage: String,
+        /// As the scenario says.
+        wanted: u32,
+        /// Of the fleet.
+        nodes: u32,
+    },
     /// `threads_per_node` times the nodes is too much.
     #[error(
         "stage `{stage}`: {per_node} threads on each of {nodes} nodes are more than {THREADS_MAX}"
@@ -189,7 +208,14 @@ impl Plan {
         }
         for pass in scenario.points.chunk_by(|a, b| a.group == b.group) {
             let pass: Vec<&PointSpec> = pass.iter().collect();
-            let count = |threads| threads_of_fleet(threads, nodes).unwrap_or(THREADS_MAX);
+            let moved = pass.iter().find(|spec| spec.params.nodes != pass[0].params.nodes);
+            if let Some(spec) = moved.filter(|_| node_directories) {
+                return Err(PlanError::NodeDirectories { stage: spec.stage.clone() });
+            }
+            let count = |params: &Params| {
+                let nodes = params.nodes.unwrap_or(nodes);
+                threads_of_fleet(params.threads, nodes).unwrap_or(THREADS_MAX)
+            };
             coverage::check(&pass, count).map_err(|uncovered| PlanError::Uncovered {
                 text: uncovered.text,
                 help: uncovered.help,
@@ -308,6 +334,11 @@ impl PointPlan {
     fn new(spec: &PointSpec, nodes: u32, numbers: Numbers) -> Result<Self, PlanError> {
         let params = &spec.params;
         let stage = || spec.stage.clone();
+        let wanted = params.nodes.unwrap_or(nodes);
+        if wanted > nodes {
+            return Err(PlanError::TooFewNodes { stage: stage(), wanted, nodes });
+        }
+        let nodes = wanted;
         let threads = threads_of_fleet(params.threads, nodes).ok_or_else(|| {
             let (Threads::Fleet(per_node) | Threads::PerNode(per_node)) = params.threads;
             PlanError::TooManyThreads { stage: stage(), per_node, nodes }
@@ -347,15 +378,16 @@ impl PointPlan {
 
     /// Numbers of the threads that run on a node.
     pub fn threads_of(&self, node: NodeIndex) -> impl Iterator<Item = u32> + use<> {
-        // With fewer threads than nodes, each has a node to itself.
-        (node.0..self.threads).step_by(self.active.len().max(1))
+        // With fewer threads than nodes, each has a node to itself; nodes beyond have none.
+        let end = if node.at() < self.active.len() { self.threads } else { 0 };
+        (node.0..end).step_by(self.active.len().max(1))
     }
 
     /// How many threads run on a node.
     #[must_use]
     pub fn threads_on(&self, node: NodeIndex) -> u32 {
         let nodes = u32::try_from(self.active.len().max(1)).unwrap_or(u32::MAX);
-        self.threads.saturating_sub(node.0).div_ceil(nodes)
+        if node.0 < nodes { self.threads.saturating_sub(node.0).div_ceil(nodes) } else { 0 }
     }
 }
 

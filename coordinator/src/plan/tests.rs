@@ -404,3 +404,33 @@ proptest! {
         }
     }
 }
+
+/// Six threads on two of three nodes, then on all of them: the first of the list take part, and the
+/// others have nothing to do.
+#[test]
+fn so_many_nodes_take_part_as_are_asked_for() {
+    let text = "[workload]\nfile_size = \"2 MiB\"\nthreads = 6\n[sweep]\nnodes = [2, 3]\n";
+    let plan = Plan::new(&scenario(text), 3).unwrap();
+    let counts = |point: usize| [0, 1, 2].map(|n| plan.points[point].threads_on(NodeIndex(n)));
+    assert_eq!(plan.points[0].active.len(), 2);
+    assert_eq!((counts(0), counts(2)), ([3, 3, 0], [2, 2, 2]));
+    let of =
+        |point: usize, node| plan.points[point].threads_of(NodeIndex(node)).collect::<Vec<_>>();
+    assert_eq!((of(0, 1), of(0, 2), of(2, 2)), (vec![1, 3, 5], vec![], vec![2, 5]));
+    let runs = run(&plan);
+    assert_eq!((runs[0].len(), runs[2].len()), (2, 3));
+    let error = Plan::new(&scenario(text), 2).unwrap_err().to_string();
+    assert_eq!(error, "stage `write`: nodes = 3, and the fleet has 2");
+    let per_node = "[workload]\nfile_size = \"2 MiB\"\nthreads_per_node = 4\nnodes = 2\n";
+    assert_eq!(Plan::new(&scenario(per_node), 3).unwrap().points[0].threads, 8);
+}
+
+#[test]
+fn files_that_lie_with_their_nodes_need_the_same_nodes() {
+    let text = "[target]\npath = \"/p/{node}\"\n[workload]\nfile_size = \"2 MiB\"\nthreads = 4\n\
+                [[stage]]\nop = \"write\"\n[[stage]]\nop = \"read\"\nnodes = 1\n";
+    let error = Plan::new(&scenario(text), 2).unwrap_err().to_string();
+    assert!(error.starts_with("stage `read`: with {node} in target.path"), "{error}");
+    let same = text.replace("nodes = 1\n", "").replace("threads = 4\n", "threads = 4\nnodes = 1\n");
+    assert!(Plan::new(&scenario(&same), 2).is_ok());
+}

@@ -341,7 +341,10 @@ fn covered(pass: &[Draft<'_>], problems: &mut Problems) {
     if specs.iter().any(|spec| per_node(spec)) && !specs.iter().all(|spec| per_node(spec)) {
         return;
     }
-    let count = |threads: Threads| match threads {
+    if specs.iter().any(|spec| per_node(spec) && spec.params.nodes.is_some()) {
+        return;
+    }
+    let count = |params: &Params| match params.threads {
         Threads::Fleet(count) | Threads::PerNode(count) => count,
     };
     let Err(uncovered) = coverage::check(&specs, count) else {

@@ -106,10 +106,10 @@ pub(crate) struct Uncovered {
 }
 
 /// Checks the points of one pass in order, with the number of threads that `count` says.
-pub(crate) fn check(pass: &[&PointSpec], count: impl Fn(Threads) -> u32) -> Result<(), Uncovered> {
+pub(crate) fn check(pass: &[&PointSpec], count: impl Fn(&Params) -> u32) -> Result<(), Uncovered> {
     let mut found = Found::default();
     for (at, point) in pass.iter().enumerate() {
-        let threads = count(point.params.threads);
+        let threads = count(&point.params);
         found.step(point, threads).map_err(|uncovered| Uncovered { at, ..uncovered })?;
     }
     Ok(())

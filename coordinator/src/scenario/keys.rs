@@ -41,6 +41,7 @@ pub enum KeyId {
     MixBy,
     Threads,
     ThreadsPerNode,
+    Nodes,
     Layout,
     Dirs,
     Files,

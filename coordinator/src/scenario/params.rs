@@ -22,6 +22,8 @@ pub struct Params {
     pub mix_by: MixBy,
     /// `threads` or `threads_per_node`.
     pub threads: Threads,
+    /// `nodes`: how many of the fleet take part; none: all.
+    pub nodes: Option<u32>,
     /// `layout`.
     pub layout: Layout,
     /// `dirs`, `files`, `dir_sharing`; zeros where the layout is no tree.
@@ -298,6 +300,7 @@ impl Default for Params {
             ops: vec![OpShare { op: OpKind::Write, weight: 1 }],
             mix_by: MixBy::Operation,
             threads: Threads::Fleet(1),
+            nodes: None,
             layout: Layout::FilePerThread,
             tree: Tree::default(),
             listed: Arc::default(),

@@ -1,6 +1,6 @@
 //! The table itself.
 
-use iofleet_shared::limits::{BLOCK_BYTES_MAX, INTERVAL_NS_MIN, THREADS_MAX};
+use iofleet_shared::limits::{BLOCK_BYTES_MAX, INTERVAL_NS_MIN, NODES_MAX, THREADS_MAX};
 
 use super::{
     Effect, FILE_MAX, HOUR_NS, Key, KeyId, Kind, Place, SECOND_NS, TREE_MAX, YEAR_NS, fleet, key,
@@ -105,6 +105,15 @@ pub static KEYS: &[Key] = &[
         "I/O threads of each node; in place of `threads`.",
     )
     .otherwise("`threads` counts"),
+    key(
+        KeyId::Nodes,
+        "nodes",
+        Place::Workload,
+        Kind::Count(1, NODES_MAX),
+        "How many nodes of the fleet take part: the first of the host list.",
+    )
+    .otherwise("all")
+    .flagged(),
     key(
         KeyId::Layout,
         "layout",

@@ -111,6 +111,7 @@ impl View<'_> {
         let mut params = Params {
             ops: self.ops()?,
             threads: self.threads(),
+            nodes: self.count(KeyId::Nodes),
             layout: self.word(KeyId::Layout, words::LAYOUTS)?,
             interval_ns: self.ns(KeyId::Interval),
             seed: match self.value(KeyId::Seed) {

@@ -61,6 +61,7 @@ fn values(id: KeyId) -> (&'static str, &'static str, &'static str) {
         KeyId::Cores => ("\"0-3\"", "\"0-3,8\"", ""),
         KeyId::NumaNodes => ("\"0\"", "1", ""),
         KeyId::OnFault => ("\"continue\"", "\"abort\"", ""),
+        KeyId::Nodes => ("1", "2", "threads = 2\n"),
         KeyId::StuckAfter => ("\"5 s\"", "\"6 s\"", ""),
         KeyId::DestroysData => ("true", "true", ""),
         KeyId::Keep

@@ -112,7 +112,7 @@ const FILES: &[(&str, &[&str])] = &[
             "s.toml:2: workload.file-size: unknown key `file-size` -> did you mean \
                  `file_size`?",
             "s.toml:3: workload.foo_bar_baz: unknown key `foo_bar_baz` -> legal are mix, mix_by, \
-                 threads, threads_per_node, layout, dirs, files, dir_sharing, file_size, block, \
+                 threads, threads_per_node, nodes, layout, dirs, files, dir_sharing, file_size, block, \
                  pattern, step, zipf_theta, pareto_h, normal_deviation, duration, ramp, interval, \
                  loop, direct, engine, depth, sqpoll, iopoll, high_priority, rate, rate_per, \
                  arrivals, think, burst, content, compress, dedupe, refresh, verify, fsync, dsync, \
