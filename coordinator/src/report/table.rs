@@ -6,7 +6,7 @@ use super::{duration, headline, headline_of, or_nothing, rate, shown_latency, tr
 use crate::record::{ByOp, CampaignRecord, PointRecord, PointStatus};
 
 /// Swept keys that have a column of their own under the same name in every table.
-const ALWAYS_SHOWN: [&str; 1] = ["threads"];
+const ALWAYS_SHOWN: [&str; 2] = ["threads", "nodes"];
 const GAP: usize = 2;
 const SWEPT_WIDTH: usize = 7;
 

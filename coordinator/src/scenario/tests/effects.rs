@@ -3,6 +3,7 @@
 use super::*;
 
 /// Two values of a key, and what else must stand in the workload for them to matter.
+#[expect(clippy::too_many_lines, reason = "a line for each key")]
 fn values(id: KeyId) -> (&'static str, &'static str, &'static str) {
     const TREE: &str = "layout = \"tree\"\nfiles = 4\n";
     const URING: &str = "engine = \"io_uring\"\n";
