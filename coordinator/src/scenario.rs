@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use require::Requirement;
 use speeds::LinkSpeeds;
+use thresholds::Thresholds;
 
 pub use canon::rate;
 pub use docs::{json_schema, key_table};
@@ -36,6 +37,7 @@ pub mod require;
 mod resolve;
 mod source;
 pub mod speeds;
+pub mod thresholds;
 mod value;
 pub mod words;
 
@@ -71,6 +73,8 @@ pub struct Scenario {
     pub question: Option<String>,
     /// What the result has to reach.
     pub require: Vec<Requirement>,
+    /// What verdicts compare with.
+    pub thresholds: Thresholds,
     /// The fleet's key values.
     pub fleet: FleetConfig,
     /// The target's.

@@ -4,64 +4,13 @@
 //! other numbers of threads. Where a number is not known, what it would have told is not claimed and
 //! is listed as missing.
 
-use crate::record::{Direction, Evidence, Finding, PointNode, PointRecord, PointStatus, Verdict};
+use crate::{
+    record::{Direction, Evidence, Finding, PointNode, PointRecord, PointStatus, Verdict},
+    scenario::thresholds::Thresholds,
+};
 
 #[cfg(test)]
 mod tests;
-
-/// What numbers are compared with.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Thresholds {
-    /// Reads: wire over expected wire below which a cache answered.
-    pub served: f64,
-    /// Buffered writes: wire over expected wire, up to the last end, below which a cache took them.
-    pub absorbed: f64,
-    /// A node's rate per thread over the median below which it is a straggler.
-    pub straggler: f64,
-    /// Wire share of the achievable rate from which the network bounds.
-    pub network: f64,
-    /// The same on the plateau of a ramp, where the storage side does more.
-    pub plateau: f64,
-    /// Storage side over limit from which it does more.
-    pub storage: f64,
-    /// Share of the greatest rate of a ramp from which a point is on its plateau.
-    pub on_plateau: f64,
-    /// Busy share of the busiest core from which the client bounds.
-    pub core: f64,
-    /// Time that threads were ready and did not run, over their time, from which it does.
-    pub run_delay: f64,
-    /// Busy share of the threads below which it does.
-    pub busy: f64,
-    /// Gain by half the threads again below which the servers bound.
-    pub gain: f64,
-    /// Growth of latency with it from which they do.
-    pub latency: f64,
-    /// Share of the clients' links below which they do.
-    pub links: f64,
-    /// Gain by twice the threads from which nothing is saturated.
-    pub doubling: f64,
-}
-
-impl Default for Thresholds {
-    fn default() -> Self {
-        Self {
-            served: 0.5,
-            absorbed: 0.9,
-            straggler: 0.5,
-            network: 0.90,
-            plateau: 0.80,
-            storage: 1.2,
-            on_plateau: 0.95,
-            core: 0.95,
-            run_delay: 0.20,
-            busy: 0.95,
-            gain: 0.05,
-            latency: 1.5,
-            links: 0.8,
-            doubling: 0.10,
-        }
-    }
-}
 
 /// What else is known of a fleet.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

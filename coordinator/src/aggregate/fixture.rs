@@ -272,6 +272,7 @@ pub(super) fn scenario(plans: &[PointPlan]) -> Scenario {
         name: "scripted".to_owned(),
         question: None,
         require: Vec::new(),
+        thresholds: Default::default(),
         fleet: FleetConfig::default(),
         target: TargetConfig::default(),
         points: plans.iter().map(|plan| plan.spec.clone()).collect(),

@@ -18,6 +18,7 @@ use super::{
     require::Requirement,
     resolve::MIN_FREE_MILLI,
     resolve::{Draft, repeat},
+    thresholds::Thresholds,
     value::{self, Value, quoted},
     words,
 };
@@ -140,7 +141,7 @@ pub(super) fn id(
     points: &[PointSpec],
     fleet: &FleetConfig,
     target: &TargetConfig,
-    require: &[Requirement],
+    (require, thresholds): &(Vec<Requirement>, Thresholds),
 ) -> String {
     let bits = |limit: Option<f64>| limit.map(|limit| rate(limit).bits_per_s());
     let mut meaning = json!({
@@ -154,6 +155,9 @@ pub(super) fn id(
     // Later keys stand in it only where they are set, so that older ids stay what they are.
     if let Some(limit) = bits(fleet.storage_limit) {
         meaning["fleet"]["storage_limit_bits_per_s"] = json!(limit);
+    }
+    if *thresholds != Thresholds::default() {
+        meaning["thresholds"] = json!(format!("{thresholds:?}"));
     }
     if !require.is_empty() {
         let demands: Vec<String> = require.iter().map(Requirement::to_string).collect();

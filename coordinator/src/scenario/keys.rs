@@ -21,6 +21,7 @@ pub enum KeyId {
     Question,
     Notes,
     Require,
+    Thresholds,
     Workers,
     NetworkLimit,
     LinkSpeed,

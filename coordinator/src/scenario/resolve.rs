@@ -11,6 +11,7 @@ use super::{
     keys::{Key, KeyId},
     require::Requirement,
     speeds::LinkSpeeds,
+    thresholds::Thresholds,
     value::{self, Raw, Value},
 };
 
@@ -93,6 +94,7 @@ pub(super) fn load(
     let names = file.stage_names();
     check::stages(&file, &names, &mut problems);
     let require = requirements(&file, &names, &mut problems);
+    let thresholds = thresholds(&file, &mut problems);
     if problems.is_empty() {
         // Of a file that can't be read, nobody knows what it lacks.
         missing(&file, context, &mut problems);
@@ -105,10 +107,10 @@ pub(super) fn load(
     problems.none()?;
     let resolved_toml = canon::toml(&file, &drafts, &names, &fleet);
     let points: Vec<PointSpec> = drafts.into_iter().map(|draft| draft.spec).collect();
-    let id = canon::id(&points, &fleet, &target, &require);
+    let id = canon::id(&points, &fleet, &target, &(require.clone(), thresholds));
     let question = text(&file, KeyId::Question);
     let name = text(&file, KeyId::Name).unwrap_or_else(|| stem(&source.name));
-    Ok(Scenario { name, question, require, fleet, target, points, resolved_toml, id })
+    Ok(Scenario { name, question, require, thresholds, fleet, target, points, resolved_toml, id })
 }
 
 /// Each is of a stage that there is.
@@ -125,6 +127,16 @@ fn requirements(
         problems.push(Problem::at(&setting.origin, "require", text).right(help));
     }
     demands.clone()
+}
+
+fn thresholds(file: &ScenarioFile, problems: &mut Problems) -> Thresholds {
+    let Some(text) = text(file, KeyId::Thresholds) else { return Thresholds::default() };
+    Thresholds::parse(&text).unwrap_or_else(|why| {
+        if let Some(setting) = file.single.get(&KeyId::Thresholds) {
+            problems.push(Problem::at(&setting.origin, "thresholds", why));
+        }
+        Thresholds::default()
+    })
 }
 
 fn default_stage(op: &'static str) -> StageFile {

@@ -97,6 +97,16 @@ fn codes(verdict: &Verdict) -> Vec<&str> {
     std::iter::once(verdict.code.as_str()).chain(also).collect()
 }
 
+/// A threshold that is set decides.
+#[test]
+fn thresholds_can_be_set() {
+    let set = Thresholds::parse("network 0.5").unwrap();
+    let mut point = [clean()];
+    wire(&mut point[0], 0.6, 1.0);
+    judge_all(&mut point, Known::default(), &set);
+    assert_eq!(point[0].verdict.as_ref().unwrap().code, "network-bound");
+}
+
 #[test]
 fn nothing_is_undetermined_and_says_what_is_missing() {
     let verdict = alone(|_| ());

@@ -71,6 +71,7 @@ fn plan_over(nodes: u32, points: Vec<Params>) -> Plan {
         name: "t".to_owned(),
         question: None,
         require: Vec::new(),
+        thresholds: Default::default(),
         fleet: FleetConfig::default(),
         target: TargetConfig {
             path: Some("/mnt/pfs/iofleet".to_owned()),

@@ -20,9 +20,9 @@ use crate::{
     plan::Plan,
     record::{CampaignRecord, CampaignStatus, Histogram, PointRecord, PointStatus},
     report::Table,
-    scenario::{FleetConfig, Scenario, require::Requirement},
+    scenario::{FleetConfig, Scenario, require::Requirement, thresholds::Thresholds},
     store::Store,
-    verdict::{self, Known, Thresholds},
+    verdict::{self, Known},
 };
 
 /// Where a run's results go.
@@ -52,6 +52,7 @@ pub(in crate::cli) struct Reporter {
     plan: Plan,
     fleet: FleetConfig,
     require: Vec<Requirement>,
+    thresholds: Thresholds,
     nodes: Vec<NodeReady>,
     record: CampaignRecord,
     outputs: Outputs,
@@ -91,6 +92,7 @@ impl Reporter {
             plan,
             fleet: scenario.fleet.clone(),
             require: scenario.require.clone(),
+            thresholds: scenario.thresholds,
             nodes: Vec::new(),
             record,
             outputs,
@@ -174,7 +176,7 @@ impl Reporter {
 
     fn judge(&mut self, running: bool) {
         let known = Known { storage_bytes_per_s: self.fleet.storage_limit, running };
-        verdict::judge_all(&mut self.record.points, known, &Thresholds::default());
+        verdict::judge_all(&mut self.record.points, known, &self.thresholds);
     }
 
     fn cleaned(&mut self, removals: &[(NodeIndex, Removal)]) {

@@ -29,6 +29,13 @@ pub static KEYS: &[Key] = &[
          Else the exit code is 8.",
     )
     .flagged(),
+    key(
+        KeyId::Thresholds,
+        "thresholds",
+        Place::Top,
+        Kind::Text,
+        "Thresholds of verdicts that are not the usual ones, as in `network 0.85, core 0.9`.",
+    ),
     fleet::WORKERS,
     fleet::NETWORK_LIMIT,
     fleet::LINK_SPEED,

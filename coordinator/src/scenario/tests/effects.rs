@@ -11,6 +11,7 @@ fn values(id: KeyId) -> (&'static str, &'static str, &'static str) {
     match id {
         KeyId::Name | KeyId::Question | KeyId::Notes | KeyId::StageName => ("\"a\"", "\"b\"", ""),
         KeyId::MinFree => ("\"5 %\"", "\"7.5 %\"", ""),
+        KeyId::Thresholds => ("\"core 0.9\"", "\"core 0.8\"", ""),
         KeyId::Require => (
             "[\"first.common >= 1 GB/s\"]",
             "[\"first.common >= 2 GB/s\", \"first.p99 <= 5 ms\"]",
@@ -187,7 +188,7 @@ fn outcome(scenario: &Scenario) -> String {
         "{:?} {:?} {:?} {:?} {:?} {workers:?} {} {:?}",
         scenario.name,
         scenario.question,
-        scenario.require,
+        (&scenario.require, scenario.thresholds),
         scenario.fleet,
         scenario.target,
         plan.space_bytes,
