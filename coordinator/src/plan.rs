@@ -89,6 +89,8 @@ pub struct Numbers {
     pub generation: u32,
     /// The directory is another one on each node.
     pub node_directories: bool,
+    /// Which of the cold reads of the pass it is, from 1; 0: it is none.
+    pub cold_read: u32,
 }
 
 /// A scenario that does not fit the fleet.
@@ -300,6 +302,7 @@ struct Counts {
     fresh_shared: u32,
     trees: Trees,
     group: Option<u32>,
+    cold_reads: u32,
     /// Write points by class of files. Listed files and devices outlive a pass.
     generations: BTreeMap<Class, u32>,
 }
@@ -310,8 +313,11 @@ impl Counts {
         if self.group != Some(spec.group) {
             self.group = Some(spec.group);
             self.trees.new_pass();
+            self.cold_reads = 0;
             self.generations.retain(|class, _| matches!(class, Class::List | Class::Device));
         }
+        self.cold_reads += u32::from(params.cold);
+        self.numbers.cold_read = if params.cold { self.cold_reads } else { 0 };
         let class = Class::of(params.layout);
         if class == Class::Shared && params.writes() && params.fresh {
             self.fresh_shared += 1;
@@ -355,13 +361,14 @@ impl PointPlan {
         let mut plan = Self {
             spec: spec.clone(),
             threads,
-            active: (0..threads.min(nodes)).map(NodeIndex).collect(),
+            active: active(threads, nodes, numbers),
             bytes: None,
             ops: None,
             working_set_bytes: if params.moves_data() { touched } else { 0 },
             numbers,
         };
-        if plan.load_of(NodeIndex(0)).is_none() || plan.load_of(NodeIndex(nodes - 1)).is_none() {
+        let ends = plan.active.first().into_iter().chain(plan.active.last());
+        if ends.copied().any(|node| plan.load_of(node).is_none()) {
             return Err(PlanError::Rate { stage: stage(), nodes: plan.active.len() });
         }
         if params.duration_ns.is_none() {
@@ -378,17 +385,34 @@ impl PointPlan {
 
     /// Numbers of the threads that run on a node.
     pub fn threads_of(&self, node: NodeIndex) -> impl Iterator<Item = u32> + use<> {
-        // With fewer threads than nodes, each has a node to itself; nodes beyond have none.
-        let end = if node.at() < self.active.len() { self.threads } else { 0 };
-        (node.0..end).step_by(self.active.len().max(1))
+        // With fewer threads than nodes, each has a node to itself; nodes that stand by have none.
+        let (first, end) = self.place(node).map_or((0, 0), |place| (place, self.threads));
+        (first..end).step_by(self.active.len().max(1))
     }
 
     /// How many threads run on a node.
     #[must_use]
     pub fn threads_on(&self, node: NodeIndex) -> u32 {
         let nodes = u32::try_from(self.active.len().max(1)).unwrap_or(u32::MAX);
-        if node.0 < nodes { self.threads.saturating_sub(node.0).div_ceil(nodes) } else { 0 }
+        self.place(node).map_or(0, |place| self.threads.saturating_sub(place).div_ceil(nodes))
     }
+
+    /// Which of the nodes that take part it is.
+    fn place(&self, node: NodeIndex) -> Option<u32> {
+        let place = self.active.iter().position(|active| *active == node)?;
+        u32::try_from(place).ok()
+    }
+}
+
+/// The nodes that have threads, in the order in which these are dealt to them: the first of the
+/// list. Cold reads are dealt further on, so that another node reads than wrote, and than read in the
+/// cold read before, as far as there are others.
+fn active(threads: u32, nodes: u32, numbers: Numbers) -> Vec<NodeIndex> {
+    let shift = match numbers.cold_read.checked_sub(1) {
+        Some(earlier) if nodes > 1 && !numbers.node_directories => 1 + earlier % (nodes - 1),
+        Some(_) | None => 0,
+    };
+    (0..threads.min(nodes)).map(|place| NodeIndex((place + shift) % nodes)).collect()
 }
 
 /// Threads of the whole fleet; none when they are more than a fleet may have.

@@ -457,6 +457,10 @@ pub struct PointNode {
     /// is not known.
     #[serde(default)]
     pub run_delay_share: Option<f64>,
+    /// How its caches were dropped before the point: `kernel`, `helper`, `advice`; null where that was
+    /// not asked for.
+    #[serde(default)]
+    pub cold_start: Option<String>,
     /// Its machine between two readings of its counters, from T0 on.
     #[serde(default)]
     pub samples: Vec<NodeSample>,

@@ -410,12 +410,37 @@ pub struct PointReport {
     pub offered: Option<Offered>,
     /// What should be known of how the engine ran: a kernel's refusal of registered buffers, say.
     pub remarks: Vec<String>,
+    /// How caches were dropped before it; none where that was not asked for.
+    pub cold: Option<ColdStart>,
     /// What was looked for in the files that it read; none where that does not apply.
     pub holes: Option<HoleCheck>,
     /// Why the worker ended it before its time by itself; none if it did not.
     pub stopped: Option<String>,
     /// The sums of threads, intervals and ticks agreed on the worker. If not, what differs.
     pub sums: Option<String>,
+}
+
+/// How a machine's caches were dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Archive, Serialize, Deserialize)]
+pub enum ColdStart {
+    /// By the kernel, all of them.
+    Kernel,
+    /// By the kernel, all of them, for a helper with the right to ask for it.
+    Helper,
+    /// Pages of single files, by advice.
+    Advice,
+}
+
+impl ColdStart {
+    /// As in results.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Kernel => "kernel",
+            Self::Helper => "helper",
+            Self::Advice => "advice",
+        }
+    }
 }
 
 /// Whether files have holes where threads read.

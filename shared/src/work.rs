@@ -382,6 +382,8 @@ pub struct WorkerPlan {
     pub file_bytes: u64,
     /// Files are created (they must not exist after `remove`; with a shared file they may).
     pub create: bool,
+    /// Caches are dropped while it is armed.
+    pub cold: bool,
     /// What blocks hold.
     pub data: Data,
     /// How operations are offered.

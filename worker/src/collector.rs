@@ -230,6 +230,7 @@ impl Collector {
             first_end,
             offered,
             remarks,
+            cold: None,
             holes: None,
             stopped: None,
             sums,

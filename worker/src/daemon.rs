@@ -347,6 +347,7 @@ impl Daemon {
                     slot.sampler.note();
                     report.stopped = slot.stopped.take();
                     report.holes = slot.holes.take();
+                    report.cold = slot.cold;
                 }
                 self.handle(Event::Ended { ticket, ticks, report });
             }

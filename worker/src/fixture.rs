@@ -62,6 +62,7 @@ pub(crate) fn plan(dir: DatasetDir, threads: Vec<ThreadPlan>) -> WorkerPlan {
         options: FileOptions::default(),
         fsync: Fsync::End,
         file_bytes: 0,
+        cold: false,
         create: true,
         data: data(),
         load: Load::Closed { think_ns: 0, burst: 1 },

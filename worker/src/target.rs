@@ -16,7 +16,7 @@ use std::{
 use iofleet_shared::{
     clock::monotonic_ns,
     facts::{DirectAlignment, TargetFacts},
-    stats::HoleCheck,
+    stats::{ColdStart, HoleCheck},
     wire::{Refusal, RefusalKind, Removal},
     work::{DatasetDir, TargetSpec, WorkerPlan},
 };
@@ -39,6 +39,7 @@ use dataset::Dataset;
 use error::refused;
 use roots::Roots;
 
+mod cold;
 mod dataset;
 mod devices;
 mod direct;
@@ -116,6 +117,15 @@ impl Targets {
         let dataset = self.dataset(&plan.dir).map_err(refused)?;
         let descriptors = limits::descriptors_of_thread(plan, &self.host);
         Opener::ready(self, dataset, plan, descriptors).map_err(refused)
+    }
+
+    /// Drops this machine's caches of what a plan reads, as far as it may.
+    ///
+    /// # Errors
+    /// When files can't be flushed, or opened.
+    pub fn drop_caches(&self, plan: &WorkerPlan) -> Result<ColdStart, Refusal> {
+        let dataset = self.dataset(&plan.dir).map_err(refused)?;
+        cold::drop_caches(self, &dataset, plan).map_err(refused)
     }
 
     /// Looks for holes where a plan's threads are to read; none where it reads nothing that was there

@@ -186,6 +186,7 @@ fn node_outcome(params: &Params, index: usize, first: u32, threads: &[Vec<Op>]) 
             first_end: None,
             offered: None,
             remarks: Vec::new(),
+            cold: None,
             holes: None,
             stopped: None,
             sums: None,

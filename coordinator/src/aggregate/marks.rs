@@ -19,6 +19,9 @@ const PAYLOAD_SHARE_MAX: f64 = 1.0;
 /// Wire bytes over expected ones below which the links are doubtful.
 const WIRE_EXPLAINS_MIN: f64 = 0.9;
 
+/// Wire bytes over payload from which a read was cold.
+const COLD_MIN: f64 = 0.98;
+
 /// The kind of a mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Code(pub(super) &'static str);
@@ -54,6 +57,8 @@ codes! {
     CLOCK = "clock",
     HOLES = "holes",
     HOLES_UNKNOWN = "holes-unknown",
+    NOT_COLD = "not-cold",
+    COLD_UNPROVEN = "cold-unproven",
     CACHED = "cached",
     RE_READ = "re-read",
     REWRITTEN = "rewritten",
@@ -267,7 +272,8 @@ impl Marks {
         let most = point.threads().map(|thread| thread.passes_milli).max().unwrap_or(0);
         let params = &point.plan.spec.params;
         let passes = to_f64(most) / 1000.0;
-        if params.reads() && !params.options.direct && record.bytes > 0 {
+        let cold = params.cold && record.bytes > 0 && self.cold(point, record);
+        if params.reads() && !params.options.direct && record.bytes > 0 && !cold {
             let text = "buffered reads of what this fleet has just written: page caches may have \
                         answered instead of the file system";
             self.add(CACHED, None, None, text.to_owned());
@@ -314,6 +320,37 @@ impl Marks {
                         campaign's own account alone";
             self.add(HOLES_UNKNOWN, None, None, text.to_owned());
         }
+    }
+
+    /// Cold is what crossed the wire. True where that is proven.
+    fn cold(&mut self, point: &Point<'_>, record: &PointRecord) -> bool {
+        let way = record.network.directions.iter().find(|way| way.op == "read");
+        let crossed = way.and_then(|way| way.wire_per_payload);
+        if let Some(crossed) = crossed {
+            if crossed < COLD_MIN {
+                let text = format!(
+                    "caches were dropped, and of each byte read {crossed:.3} crossed the clients' \
+                     links"
+                );
+                self.add(NOT_COLD, Some(crossed), Some(COLD_MIN), text);
+            }
+            return crossed >= COLD_MIN;
+        }
+        let how: BTreeSet<&str> =
+            record.nodes.iter().filter_map(|node| node.cold_start.as_deref()).collect();
+        let how = how.into_iter().collect::<Vec<_>>().join(", ");
+        let machines: BTreeSet<&str> =
+            point.nodes.iter().map(|node| node.host.boot_id.as_str()).collect();
+        let alone = if machines.len() < 2 {
+            "; one machine wrote and reads, and can't be colder than that"
+        } else {
+            ""
+        };
+        let text = format!(
+            "caches were dropped (by {how}), and no link says that the bytes crossed a network{alone}"
+        );
+        self.add(COLD_UNPROVEN, None, None, text);
+        false
     }
 
     /// Wire bytes that don't explain the payload. Page caches may, where they are in use; then it is

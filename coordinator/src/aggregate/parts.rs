@@ -63,6 +63,7 @@ impl Point<'_> {
                 self.fleet.link_speed.of(&self.name(index)),
             ),
             run_delay_share: run_delay(node, report),
+            cold_start: report.cold.map(|cold| cold.name().to_owned()),
             samples: samples::between(&node.samples, facts),
             remarks: report.remarks.clone(),
         }
@@ -87,6 +88,7 @@ impl Point<'_> {
             link_share: None,
             busiest_core_share: None,
             run_delay_share: None,
+            cold_start: None,
             samples: Vec::new(),
             remarks: Vec::new(),
         }

@@ -223,6 +223,7 @@ fn a_lost_node_is_named_and_in_no_sum() {
         link_share: None,
         busiest_core_share: None,
         run_delay_share: None,
+        cold_start: None,
         samples: Vec::new(),
         remarks: Vec::new(),
     };

@@ -144,6 +144,7 @@ mod tests {
             options: FileOptions::default(),
             fsync: Fsync::None,
             file_bytes: 0,
+            cold: false,
             create: false,
             data: Data {
                 content: Bytes::Zero,
@@ -191,6 +192,7 @@ mod tests {
             first_end: None,
             offered: None,
             remarks: Vec::new(),
+            cold: None,
             holes: None,
             stopped: None,
             sums: None,

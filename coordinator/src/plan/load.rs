@@ -36,11 +36,14 @@ impl PointPlan {
         let each = per_1000_s(rate, &params.blocks)?;
         let nodes = u32::try_from(self.active.len()).unwrap_or(u32::MAX).max(1);
         // A node that stands by asks for the last one's.
-        let place = node.0.min(nodes - 1);
+        let place = self.place(node).unwrap_or(nodes - 1);
         let rate_of = |place: u32| match per {
             RatePer::Fleet => Some(split::share(each, nodes, place).1),
             RatePer::Node => Some(each),
-            RatePer::Thread => each.checked_mul(u64::from(self.threads_on(NodeIndex(place)))),
+            RatePer::Thread => {
+                let node = self.active.get(place as usize).copied().unwrap_or(node);
+                each.checked_mul(u64::from(self.threads_on(node)))
+            }
         };
         let own = rate_of(place).filter(|rate| (1..=ARRIVALS_PER_1000_S_MAX).contains(rate))?;
         let rates: Option<Vec<u64>> = (0..nodes).map(rate_of).collect();

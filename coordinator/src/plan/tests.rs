@@ -434,3 +434,25 @@ fn files_that_lie_with_their_nodes_need_the_same_nodes() {
     let same = text.replace("nodes = 1\n", "").replace("threads = 4\n", "threads = 4\nnodes = 1\n");
     assert!(Plan::new(&scenario(&same), 2).is_ok());
 }
+
+/// Written by the node of each thread, and read by the next, in the cold read after that by the one
+/// after it; with one node there is no other.
+#[test]
+fn cold_reads_are_other_nodes_doing() {
+    let text = "[workload]\nfile_size = \"2 MiB\"\nthreads = 4\n[[stage]]\nop = \"write\"\n\
+                [[stage]]\nop = \"read\"\ncold = true\n\
+                [[stage]]\nname = \"again\"\nop = \"read\"\ncold = true\n";
+    let of = |nodes: u32, point: usize| {
+        let plan = Plan::new(&scenario(text), nodes).unwrap();
+        let point = &plan.points[point];
+        (0..nodes)
+            .map(|node| point.threads_of(NodeIndex(node)).collect::<Vec<_>>())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(of(3, 0), [vec![0, 3], vec![1], vec![2]]);
+    assert_eq!(of(3, 1), [vec![2], vec![0, 3], vec![1]]);
+    assert_eq!(of(3, 2), [vec![1], vec![2], vec![0, 3]]);
+    assert_eq!(of(1, 1), [[0, 1, 2, 3]]);
+    let plan = Plan::new(&scenario(text), 3).unwrap();
+    assert!(run(&plan)[1].iter().all(|worker| worker.cold && !worker.create));
+}

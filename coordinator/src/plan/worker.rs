@@ -65,6 +65,7 @@ impl PointPlan {
             fsync: params.fsync,
             file_bytes: params.file_bytes(),
             create: self.creates(),
+            cold: params.cold,
             data,
             load,
             placement: params.placement.clone(),

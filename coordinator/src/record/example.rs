@@ -239,6 +239,7 @@ fn nodes() -> Vec<PointNode> {
         link_share: Some(0.128),
         busiest_core_share: Some(0.62),
         run_delay_share: Some(0.001),
+        cold_start: Some("kernel".to_owned()),
         samples: vec![NodeSample {
             from_s: 0.0,
             to_s: 1.0,

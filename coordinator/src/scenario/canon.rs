@@ -234,6 +234,7 @@ fn particulars(params: &Params) -> Vec<(&'static str, Json)> {
             params.is_mix(),
             json!(params.ops.iter().map(|s| (s.op.name(), s.weight)).collect::<Vec<_>>()),
         ),
+        ("cold", params.cold, json!(true)),
         ("nodes", params.nodes.is_some(), json!(params.nodes)),
         ("mix_by_thread", params.mix_by != plain.mix_by, json!(true)),
         (

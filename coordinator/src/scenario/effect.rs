@@ -19,6 +19,8 @@ pub enum Effect {
     Writes,
     /// In those that write random bytes.
     RandomContent,
+    /// In those that read files and do not write.
+    Reads,
     /// In those that write and do not read, to files that the campaign makes.
     Makes,
     /// In those with a mix of operations.
@@ -55,6 +57,7 @@ impl Effect {
             Self::Data => params.moves_data(),
             Self::Writes => params.writes(),
             Self::RandomContent => params.writes() && params.content != Content::Zero,
+            Self::Reads => params.reads() && !params.writes(),
             Self::Makes => params.writes() && !params.reads() && !params.is_listed(),
             Self::Mix => params.is_mix(),
             Self::Tree => params.layout == Layout::Tree,
@@ -92,6 +95,10 @@ impl Effect {
             Self::RandomContent => (
                 "where no random data is written",
                 "leave it out, or set it in a stage that writes with content = \"random\"",
+            ),
+            Self::Reads => (
+                "where bytes are not read, and only read",
+                "leave it out, or set it in a stage that reads",
             ),
             Self::Makes => (
                 "where no file of the campaign is written, and only written",

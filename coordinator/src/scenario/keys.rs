@@ -85,6 +85,7 @@ pub enum KeyId {
     NumaNodes,
     HugePages,
     Fresh,
+    Cold,
     Seed,
     OnFault,
     StuckAfter,

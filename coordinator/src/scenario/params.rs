@@ -24,6 +24,8 @@ pub struct Params {
     pub threads: Threads,
     /// `nodes`: how many of the fleet take part; none: all.
     pub nodes: Option<u32>,
+    /// `cold`.
+    pub cold: bool,
     /// `layout`.
     pub layout: Layout,
     /// `dirs`, `files`, `dir_sharing`; zeros where the layout is no tree.
@@ -301,6 +303,7 @@ impl Default for Params {
             mix_by: MixBy::Operation,
             threads: Threads::Fleet(1),
             nodes: None,
+            cold: false,
             layout: Layout::FilePerThread,
             tree: Tree::default(),
             listed: Arc::default(),

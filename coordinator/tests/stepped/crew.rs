@@ -116,6 +116,7 @@ pub(crate) fn deliver(
         first_end: None,
         offered: manner.offered,
         remarks: Vec::new(),
+        cold: None,
         holes: None,
         stopped: None,
         sums: None,

@@ -96,6 +96,7 @@ pub(crate) fn plan(threads: Vec<ThreadPlan>) -> WorkerPlan {
         options: FileOptions::default(),
         fsync: Fsync::None,
         file_bytes: 0,
+        cold: false,
         create: false,
         data: Data {
             content: Content::Random { compress_milli: 1_000, dedupe_milli: 1_000 },

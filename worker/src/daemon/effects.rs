@@ -13,7 +13,7 @@ use std::{
 use iofleet_shared::{
     clock::monotonic_ns,
     limits::{ARM_WITHIN, TARGET_CALL_WITHIN},
-    stats::HoleCheck,
+    stats::{ColdStart, HoleCheck},
     transport::CLOSE_DONE,
     wire::{NetOrder, Notice, Refusal, RefusalKind, Removal},
     work::{DatasetDir, TargetSpec, WorkerPlan},
@@ -55,12 +55,16 @@ pub(super) struct CrewSlot {
     pub(super) stopped: Option<String>,
     /// What was looked for in its files.
     pub(super) holes: Option<HoleCheck>,
+    /// How caches were dropped before it.
+    pub(super) cold: Option<ColdStart>,
     /// Closed when the crew's threads have left.
     gone: std::sync::mpsc::Receiver<()>,
 }
 
 /// What arming on a helper thread yields.
-type ArmedCrew = (Crew, Sampler, Option<HoleCheck>, mpsc::Receiver<CrewEvent>, u64);
+type ArmedCrew = (Crew, Sampler, Looked, mpsc::Receiver<CrewEvent>, u64);
+/// What was seen and done to its files.
+type Looked = (Option<HoleCheck>, Option<ColdStart>);
 
 impl Daemon {
     pub(super) fn carry_out(&mut self, effect: Effect) {
@@ -175,6 +179,7 @@ impl Daemon {
             let began_ns = monotonic_ns();
             let plan = Arc::from(plan);
             let holes = targets.look_for_holes(&plan)?;
+            let cold = plan.cold.then(|| targets.drop_caches(&plan)).transpose()?;
             let opener = targets.opener(&plan)?;
             let (sender, events) = mpsc::channel(CREW_EVENTS_QUEUED);
             let alignment = targets.memory_alignment(&plan.dir);
@@ -185,12 +190,12 @@ impl Daemon {
             let threads = crew.tids().to_vec();
             let sampler = Sampler::begin(Sources { proc, links, threads, interval_ns })
                 .map_err(|error| limit(format!("sampling links and CPUs: {error}")))?;
-            Ok((crew, sampler, holes, events, monotonic_ns().saturating_sub(began_ns)))
+            Ok((crew, sampler, (holes, cold), events, monotonic_ns().saturating_sub(began_ns)))
         });
         let happenings = self.happenings.clone();
         self.report(async move {
             match answer.await.unwrap_or_else(|why| Err(no_answer(&host, &path, &why))) {
-                Ok((crew, sampler, holes, events, took_ns)) => {
+                Ok((crew, sampler, (holes, cold), events, took_ns)) => {
                     let (present, gone) = std::sync::mpsc::channel();
                     tokio::spawn(forward(ticket, events, happenings, present));
                     let slot = CrewSlot {
@@ -201,6 +206,7 @@ impl Daemon {
                         watch: None,
                         stopped: None,
                         holes,
+                        cold,
                         gone,
                     };
                     Happening::CrewArmed { ticket, slot, took_ns }

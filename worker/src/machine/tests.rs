@@ -122,6 +122,7 @@ fn report(end: ThreadEnd) -> Box<PointReport> {
         first_end: None,
         offered: None,
         remarks: vec![],
+        cold: None,
         holes: None,
         stopped: None,
         sums: None,

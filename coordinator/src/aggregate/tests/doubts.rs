@@ -295,7 +295,7 @@ fn each_mark_is_provoked_with_its_value_and_not_by_a_near_miss() {
 #[test]
 fn every_code_has_a_case() {
     // These need a fleet with a limit or with links, and have tests of their own.
-    let apart = ["above-limit", "links-doubtful"];
+    let apart = ["above-limit", "links-doubtful", "not-cold", "cold-unproven"];
     for code in marks::CODES.iter().filter(|code| !apart.contains(*code)) {
         assert!(cases().iter().any(|case| case.0 == *code), "{code}");
     }

@@ -223,6 +223,7 @@ fn nodes() -> Vec<PointNode> {
             link_share: None,
             busiest_core_share: None,
             run_delay_share: None,
+            cold_start: None,
             samples: Vec::new(),
             remarks: Vec::new(),
         };

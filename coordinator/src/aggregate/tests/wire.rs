@@ -179,3 +179,34 @@ fn a_nodes_share_is_of_its_own_link() {
     assert!((shares[0] - carried / 50e6).abs() < 1e-9, "{shares:?}");
     assert!((shares[1] - carried / 12.5e6).abs() < 1e-9, "{shares:?}");
 }
+
+/// Reads of as many bytes as the wire carried, and of a hundred for each that it did.
+#[test]
+fn a_cold_read_is_proven_by_the_wire() {
+    let codes = |wire: Option<u64>, direct: bool| {
+        let script = even(2, 1, 5, 100);
+        let mut plan = plan(&script);
+        plan.spec.params.ops[0].op = OpKind::Read;
+        (plan.spec.params.cold, plan.spec.params.options.direct) = (true, direct);
+        let mut outcome = outcome(&plan, &script);
+        let mut nodes = ready(2);
+        for (node, ready) in outcome.nodes.values_mut().zip(&mut nodes) {
+            let ticks = std::mem::take(&mut node.ticks);
+            node.ticks = ticks.into_values().map(|ticks| (OpKind::Read, ticks)).collect();
+            if let Some(bytes) = wire {
+                ready.target.network = Some(facts(&[None]));
+                node.samples = samples(&[(0, 0, 0), (700, 0, 0)]);
+                node.samples[1].links[0] = Some(LinkCounters { rx_bytes: bytes, tx_bytes: 0 });
+            }
+        }
+        let record = assemble(&plan, &FleetConfig::default(), &nodes, &outcome).0;
+        record.marks.into_iter().map(|mark| mark.code).collect::<Vec<_>>()
+    };
+    let has = |codes: &[String], code: &str| codes.iter().any(|known| known == code);
+    let proven = codes(Some(PAYLOAD), false);
+    assert!(!has(&proven, "not-cold") && !has(&proven, "cold-unproven") && !has(&proven, "cached"));
+    let cached = codes(Some(PAYLOAD / 100), false);
+    assert!(has(&cached, "not-cold") && has(&cached, "cached"));
+    let unknown = codes(None, true);
+    assert!(has(&unknown, "cold-unproven") && !has(&unknown, "not-cold"));
+}

@@ -154,6 +154,7 @@ fn lost_nodes_are_named_with_the_points_of_their_spell() {
         link_share: None,
         busiest_core_share: None,
         run_delay_share: None,
+        cold_start: None,
         samples: Vec::new(),
         remarks: Vec::new(),
     });
@@ -226,6 +227,7 @@ fn mixes_loads_names_damage_and_remarks_are_told() {
         link_share: None,
         busiest_core_share: None,
         run_delay_share: None,
+        cold_start: None,
         samples: Vec::new(),
         remarks: vec!["io_uring: no registered buffers".to_owned()],
     });

@@ -515,6 +515,16 @@ pub static KEYS: &[Key] = &[
     )
     .or("true")
     .only(Effect::Makes),
+    key(
+        KeyId::Cold,
+        "cold",
+        Place::Workload,
+        Kind::Flag,
+        "Read by other nodes than wrote, after their caches were dropped; marked where the wire does \
+         not prove it.",
+    )
+    .or("false")
+    .only(Effect::Reads),
     key(KeyId::Seed, "seed", Place::Workload, Kind::Integer, "Seed of data and of random offsets.")
         .or("1"),
     key(

@@ -207,6 +207,7 @@ impl View<'_> {
                 .sizes(KeyId::FileSize)
                 .unwrap_or_else(|| vec![SizeShare { bytes: 0, weight: 1 }]);
         }
+        params.cold = Effect::Reads.holds(params) && self.flag(KeyId::Cold);
         params.fresh = Effect::Makes.holds(params) && self.flag(KeyId::Fresh);
         Ok(())
     }

@@ -63,6 +63,7 @@ fn values(id: KeyId) -> (&'static str, &'static str, &'static str) {
         KeyId::Cores => ("\"0-3\"", "\"0-3,8\"", ""),
         KeyId::NumaNodes => ("\"0\"", "1", ""),
         KeyId::OnFault => ("\"continue\"", "\"abort\"", ""),
+        KeyId::Cold => ("true", "false", ""),
         KeyId::Nodes => ("1", "2", "threads = 2\n"),
         KeyId::StuckAfter => ("\"5 s\"", "\"6 s\"", ""),
         KeyId::DestroysData => ("true", "true", ""),
@@ -105,6 +106,9 @@ fn text(key: &Key, value: &str, with: &str) -> String {
         Place::Workload if matches!(key.id, KeyId::Mix | KeyId::MixBy) => {
             let mix = if key.id == KeyId::Mix { "" } else { "mix = \"read 70, write 30\"\n" };
             stages.push_str(&format!("[[stage]]\nop = \"mix\"\n{mix}{line}"));
+        }
+        Place::Workload if key.id == KeyId::Cold => {
+            stages.push_str(&format!("[[stage]]\nop = \"read\"\n{line}"));
         }
         Place::Workload if matches!(key.id, KeyId::Fresh | KeyId::Truncate) => {
             workload = workload.replace(with, "");

@@ -117,7 +117,7 @@ const FILES: &[(&str, &[&str])] = &[
                  loop, direct, engine, depth, sqpoll, iopoll, high_priority, rate, rate_per, \
                  arrivals, think, burst, content, compress, dedupe, refresh, verify, fsync, dsync, \
                  append, preallocate, truncate, lock, advice, cores, numa_nodes, huge_pages, fresh, \
-                 seed, on_fault, stuck_after",
+                 cold, seed, on_fault, stuck_after",
         ],
     ),
     (

@@ -79,6 +79,7 @@ fn worker_plan() -> WorkerPlan {
         options: FileOptions { direct: true, advice: Some(Advice::DontNeed), ..Default::default() },
         fsync: Fsync::Each,
         file_bytes: 1 << 40,
+        cold: false,
         create: false,
         data: Data {
             content: Content::Random { compress_milli: 2_000, dedupe_milli: 1_000 },
@@ -284,6 +285,7 @@ fn report() -> PointReport {
         first_end: Some(FirstEnd { at_ns: 5, bytes: 1 << 70, ops: 6 }),
         offered: Some(Offered { arrived: 3, not_issued: 2, backlog_max: 1 }),
         remarks: vec![text("buffers are not registered")],
+        cold: None,
         holes: None,
         stopped: Some("full".to_owned()),
         sums: Some(text("thread 4: 1 and 2 bytes")),
