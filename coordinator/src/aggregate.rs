@@ -117,6 +117,7 @@ pub fn skipped(plan: &PointPlan, why: &str) -> PointRecord {
         nodes: std::collections::BTreeMap::new(),
         t0_wall: std::time::UNIX_EPOCH,
         t0_fleet_ns: 0,
+        observers: Vec::new(),
         interrupted: false,
         failed: None,
     };

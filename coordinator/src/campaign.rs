@@ -2,11 +2,13 @@
 //! worker, a signal, a deadline), and carries out what the [`Conductor`] asks for. It stores and
 //! prints nothing: events go to the reporter through a bounded queue.
 
-use std::{sync::mpsc::SyncSender, time::Duration};
+use std::{collections::VecDeque, sync::mpsc::SyncSender, time::Duration};
 
 use iofleet_shared::{
     clock::{monotonic_ns, suspended_ns, wall},
     ids::NodeIndex,
+    limits::{ANSWER_WITHIN, CONNECT_WITHIN, as_ns},
+    wire::Command,
 };
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
@@ -16,8 +18,9 @@ use tokio::{
 };
 
 use crate::{
-    conductor::{Conductor, Config, Effect, Event, Now},
+    conductor::{Conductor, Config, Effect, Event, Now, words::group},
     events::RunEvent,
+    observers::{Observers, Send},
     peer::{Arrived, EVENTS, Peer},
     scenario::WorkerAddress,
 };
@@ -26,62 +29,121 @@ use crate::{
 /// lost one costs nothing; quinn's `wait_idle` would take three probe time-outs.
 pub(crate) const GOODBYE: Duration = Duration::from_millis(2);
 
+/// How long the end of a point waits for the samples of observers.
+const HELD_NS_MAX: u64 = 2_000_000_000;
+/// How often it is looked whether observers are there.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
 /// A campaign that can't be conducted, for reasons of this machine.
 #[derive(Debug, thiserror::Error)]
 pub enum CampaignError {
     /// The system refuses signal handlers.
     #[error("can't listen for signals")]
     Signals(#[source] std::io::Error),
+    /// Observers are not to be had.
+    #[error("the observers are not ready\n{0}")]
+    Observers(String),
+    /// Before the first worker was asked.
+    #[error("interrupted")]
+    Interrupted,
     /// The reporter ended early.
     #[error("the reporter ended before the campaign")]
     Reporter,
 }
 
+/// Storage hosts that are observed.
+#[derive(Debug, Clone, Default)]
+pub struct Watched {
+    /// Their workers.
+    pub hosts: Vec<WorkerAddress>,
+    /// Interfaces whose links count; empty: all physical ones.
+    pub interfaces: Vec<String>,
+}
+
 /// Runs the campaign to its end. Every connection uses `endpoint`.
 ///
 /// # Errors
-/// On faults of this machine only; what happens to the fleet is told by events.
+/// On faults of this machine, and when an observer is not to be had; what happens to the fleet is
+/// told by events.
 pub async fn conduct(
     config: Config,
     workers: &[WorkerAddress],
+    watched: &Watched,
     endpoint: &quinn::Endpoint,
     reporter: &SyncSender<RunEvent>,
 ) -> Result<(), CampaignError> {
     let mut signals = Signals::listen().map_err(CampaignError::Signals)?;
     let (events, mut arrived) = mpsc::channel::<Arrived>(EVENTS);
     let mut tasks = JoinSet::new();
+    let mut spawn = |first: usize, addresses: &[WorkerAddress]| -> Vec<Peer> {
+        let numbers = u32::try_from(first).unwrap_or(u32::MAX)..;
+        numbers
+            .zip(addresses)
+            .map(|(index, address)| {
+                let (endpoint, events) = (endpoint.clone(), events.clone());
+                Peer::spawn(NodeIndex(index), address.clone(), endpoint, events, &mut tasks)
+            })
+            .collect()
+    };
+    let names = watched.hosts.iter().map(|host| host.name.clone()).collect();
+    let interfaces = watched.interfaces.clone();
+    let observers = Observers::new(names, &config.campaign, &config.holder, interfaces);
+    let mut watch = Watch {
+        observers,
+        peers: spawn(workers.len(), &watched.hosts),
+        first: workers.len(),
+        held: VecDeque::new(),
+    };
+    let begun = watch.begin(&mut arrived, &mut signals).await;
+    let peers = if begun.is_ok() { spawn(0, workers) } else { Vec::new() };
+    let ran = match begun {
+        Ok(()) => run(config, &peers, &mut watch, reporter, (&mut arrived, &mut signals)).await,
+        Err(error) => Err(error),
+    };
+    watch.leave();
+    for peer in peers.iter().chain(&watch.peers) {
+        peer.close();
+    }
+    sleep(GOODBYE).await;
+    ran
+}
+
+/// The loop, until the conductor has finished and all was reported.
+async fn run(
+    config: Config,
+    peers: &[Peer],
+    watch: &mut Watch,
+    reporter: &SyncSender<RunEvent>,
+    (arrived, signals): (&mut mpsc::Receiver<Arrived>, &mut Signals),
+) -> Result<(), CampaignError> {
     let mut conductor = Conductor::new(config, now_at(monotonic_ns()));
-    let peers: Vec<Peer> = (0_u32..)
-        .zip(workers)
-        .map(|(index, address)| {
-            let (endpoint, events) = (endpoint.clone(), events.clone());
-            Peer::spawn(NodeIndex(index), address.clone(), endpoint, events, &mut tasks)
-        })
-        .collect();
+    let mut finished = false;
     loop {
-        if carry_out(&mut conductor, &peers, reporter)? {
-            break;
+        finished |= carry_out(&mut conductor, peers, watch, reporter)?;
+        watch.send(monotonic_ns());
+        watch.release(reporter, monotonic_ns())?;
+        if finished && watch.held.is_empty() {
+            return Ok(());
         }
-        let wait = conductor.deadline().saturating_sub(monotonic_ns());
+        let due = conductor.deadline().min(watch.deadline());
+        let wait = due.saturating_sub(monotonic_ns());
         let (event, at_ns) = tokio::select! {
             biased;
             () = signals.next() => (Event::Interrupt, monotonic_ns()),
             Some(Arrived { at_ns, event }) = arrived.recv() => (event, at_ns),
             () = sleep(Duration::from_nanos(wait)) => (Event::Tick, monotonic_ns()),
         };
-        conductor.handle(event, now_at(at_ns));
+        if let Some(event) = watch.take(event, at_ns) {
+            conductor.handle(event, now_at(at_ns));
+        }
     }
-    for peer in &peers {
-        peer.close();
-    }
-    sleep(GOODBYE).await;
-    Ok(())
 }
 
 /// Carries out all that the conductor asks for; true when it has finished.
 fn carry_out(
     conductor: &mut Conductor,
     peers: &[Peer],
+    watch: &mut Watch,
     reporter: &SyncSender<RunEvent>,
 ) -> Result<bool, CampaignError> {
     while let Some(effect) = conductor.poll_effect() {
@@ -98,20 +160,141 @@ fn carry_out(
                     peer.send_datagram(datagram);
                 }
             }
-            Effect::Emit(event) => {
-                // Progress may be dropped when the reporter is busy; nothing else may.
-                let sent = if matches!(*event, RunEvent::Progress { .. }) {
-                    let _ = reporter.try_send(*event);
-                    Ok(())
-                } else {
-                    reporter.send(*event)
-                };
-                sent.map_err(|_| CampaignError::Reporter)?;
-            }
+            Effect::Emit(event) => watch.report(*event, reporter, monotonic_ns())?,
             Effect::Finish => return Ok(true),
         }
     }
     Ok(false)
+}
+
+/// Progress may be dropped when the reporter is busy; nothing else may.
+fn tell(event: RunEvent, reporter: &SyncSender<RunEvent>) -> Result<(), CampaignError> {
+    if matches!(event, RunEvent::Progress { .. }) {
+        let _ = reporter.try_send(event);
+        return Ok(());
+    }
+    reporter.send(event).map_err(|_| CampaignError::Reporter)
+}
+
+/// The observers, their connections, and what waits for their last samples.
+struct Watch {
+    observers: Observers,
+    peers: Vec<Peer>,
+    /// Number of the first of them among all peers.
+    first: usize,
+    /// Events with the times at which they came; a point's end waits, and so does what follows it.
+    held: VecDeque<(RunEvent, u64)>,
+}
+
+impl Watch {
+    /// Waits until all of them observe.
+    async fn begin(
+        &mut self,
+        arrived: &mut mpsc::Receiver<Arrived>,
+        signals: &mut Signals,
+    ) -> Result<(), CampaignError> {
+        let until = monotonic_ns() + as_ns(CONNECT_WITHIN + ANSWER_WITHIN);
+        loop {
+            self.send(monotonic_ns());
+            match self.observers.ready() {
+                Ok(true) => return Ok(()),
+                Err(lost) => return Err(CampaignError::Observers(group(&lost))),
+                Ok(false) if monotonic_ns() >= until => {
+                    let why = "not all of them answer".to_owned();
+                    return Err(CampaignError::Observers(why));
+                }
+                Ok(false) => {}
+            }
+            tokio::select! {
+                biased;
+                () = signals.next() => return Err(CampaignError::Interrupted),
+                Some(Arrived { at_ns, event }) = arrived.recv() => {
+                    self.take(event, at_ns);
+                }
+                () = sleep(LOOK_EVERY) => {}
+            }
+        }
+    }
+
+    /// Sends what is due and what events have brought.
+    fn send(&mut self, now_ns: u64) {
+        self.observers.tick(now_ns);
+        while let Some((at, send)) = self.observers.poll() {
+            let Some(peer) = self.peers.get(at) else { continue };
+            match send {
+                // One that takes no more is lost, and says so.
+                Send::Command(command) => {
+                    let _ = peer.send(command);
+                }
+                Send::Datagram(datagram) => peer.send_datagram(datagram),
+            }
+        }
+    }
+
+    /// Keeps what is an observer's; gives back what is not.
+    fn take(&mut self, event: Event, at_ns: u64) -> Option<Event> {
+        let node = match &event {
+            Event::Connected(node)
+            | Event::Down(node, _)
+            | Event::Notice(node, _)
+            | Event::Delivery(node, _)
+            | Event::Datagram(node, _) => *node,
+            Event::Interrupt | Event::Tick => return Some(event),
+        };
+        match Observers::place(node, self.first) {
+            Some(at) => {
+                self.observers.handle(at, event, at_ns);
+                None
+            }
+            None => Some(event),
+        }
+    }
+
+    fn deadline(&self) -> u64 {
+        let held = self.held.front().map(|(_, since_ns)| since_ns + HELD_NS_MAX);
+        self.observers.deadline().min(held.unwrap_or(u64::MAX))
+    }
+
+    fn report(
+        &mut self,
+        event: RunEvent,
+        reporter: &SyncSender<RunEvent>,
+        now_ns: u64,
+    ) -> Result<(), CampaignError> {
+        let waits = matches!(event, RunEvent::PointEnded(_)) && !self.peers.is_empty();
+        if waits || !self.held.is_empty() {
+            self.held.push_back((event, now_ns));
+            return Ok(());
+        }
+        tell(event, reporter)
+    }
+
+    /// Reports what observers have caught up with, or have had their time for.
+    fn release(
+        &mut self,
+        reporter: &SyncSender<RunEvent>,
+        now_ns: u64,
+    ) -> Result<(), CampaignError> {
+        while let Some((event, since_ns)) = self.held.front() {
+            let late = now_ns >= since_ns + HELD_NS_MAX;
+            let ends = matches!(event, RunEvent::PointEnded(_));
+            if ends && !late && !self.observers.cover(*since_ns, now_ns) {
+                break;
+            }
+            let Some((mut event, _)) = self.held.pop_front() else { break };
+            if let RunEvent::PointEnded(outcome) = &mut event {
+                outcome.observers = self.observers.since(outcome.t0_fleet_ns, now_ns);
+            }
+            tell(event, reporter)?;
+        }
+        Ok(())
+    }
+
+    fn leave(&self) {
+        for peer in &self.peers {
+            let _ = peer.send(Command::Release { keep: true });
+        }
+    }
 }
 
 fn now_at(ns: u64) -> Now {

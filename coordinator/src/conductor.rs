@@ -294,7 +294,10 @@ impl Conductor {
             Notice::Refused(refusal) => self.on_refused(index, refusal.kind, &refusal.text),
             Notice::Released(removal) => self.nodes[index.at()].released = Some(removal),
             // Nobody asks for it in a campaign.
-            Notice::NetListening { .. } | Notice::NetMeasured { .. } => {}
+            Notice::NetListening { .. }
+            | Notice::NetMeasured { .. }
+            | Notice::Observing(_)
+            | Notice::Observed(_) => {}
             Notice::Armed { .. } | Notice::Ready { .. } | Notice::NotStarted { .. } => {
                 self.point_notice(index, &notice);
             }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use iofleet_shared::{
     clock::ClockMap,
-    facts::{HostFacts, TargetFacts},
+    facts::{HostFacts, NetworkFacts, TargetFacts},
     ids::NodeIndex,
     stats::{HostSample, NodeInterval, PointReport, Tick},
     wire::Removal,
@@ -57,10 +57,25 @@ pub struct PointOutcome {
     pub t0_wall: std::time::SystemTime,
     /// T0 in fleet time.
     pub t0_fleet_ns: u64,
+    /// What observers sampled in its time.
+    pub observers: Vec<Observed>,
     /// The user ended it before its time.
     pub interrupted: bool,
     /// It was not run to its end at all, and why.
     pub failed: Option<String>,
+}
+
+/// What a storage host's counters said while a point ran.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Observed {
+    /// Its name.
+    pub name: String,
+    /// Its links; none where it never said.
+    pub network: Option<NetworkFacts>,
+    /// In order, ns after T0; those before it are of the time while the point was armed.
+    pub samples: Vec<HostSample>,
+    /// Why it was not heard to the end.
+    pub lost: Option<String>,
 }
 
 /// What reporters see.

@@ -3,7 +3,7 @@
 //!
 //! Modules from the top floor down; each uses only what stands below it:
 //! `cli` (one file a command) · `campaign` (conducts the points: select and effects), `live` ·
-//! `netbench` · `asking` (each worker something, outside of a campaign) · `peer` (thin QUIC task) · `store`, `json`, `report` · `conductor` (pure: event in, effects out),
+//! `netbench` · `observers` (storage hosts that are watched) · `asking` (each worker something, outside of a campaign) · `peer` (thin QUIC task) · `store`, `json`, `report` · `conductor` (pure: event in, effects out),
 //! `plan`, `aggregate`, `verdict`, `check` · `events` (what happens in a run, as values), `record` (the immutable record
 //! of a point) · `scenario`, `figures` (every formula, pure), `barrier` (offsets and the start
 //! instant), `local`, `keys` · `exit`.
@@ -23,6 +23,7 @@ pub mod keys;
 pub mod live;
 pub mod local;
 pub mod netbench;
+pub mod observers;
 pub mod peer;
 pub mod plan;
 pub mod record;

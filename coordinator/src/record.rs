@@ -13,7 +13,7 @@ pub use cpu::Cpu;
 pub use kinds::{
     ByOp, Histogram, Interval, IntervalOp, IntervalPhase, Latencies, Latency, LatencyKind, Rates,
 };
-pub use network::{Direction, Link, Network, WireInterval};
+pub use network::{Direction, Link, Network, ObserverRecord, WireInterval};
 pub use params::{OpWeight, Options, Params, Rate, SizeWeight, Swept};
 pub use samples::{CpuShares, NodeSample};
 pub use scaling::{RequirementResult, Scaling, ScalingFit};

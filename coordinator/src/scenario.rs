@@ -99,6 +99,8 @@ pub struct FleetConfig {
     pub link_speed: LinkSpeeds,
     /// Bytes per second.
     pub storage_limit: Option<f64>,
+    /// Storage hosts that run a worker and are watched.
+    pub observers: Vec<WorkerAddress>,
     /// Names of the clients' interfaces; empty: the workers find them.
     pub interfaces: Vec<String>,
     /// In 1/1000; none: 1.

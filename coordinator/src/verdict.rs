@@ -274,9 +274,10 @@ impl Judge<'_> {
         let bound = gain < limits.gain && latency >= limits.latency && links < limits.links;
         bound.then(|| {
             let threads = |point: &PointRecord| point.params.threads;
+            let (who, theirs) = self.servers();
             let text = format!(
-                "servers or their network: {} threads instead of {} bring {:+.1} % and {latency:.1} \
-                 times the latency, and the clients' links carry {:.0} % of what they can",
+                "{who}: {} threads instead of {} bring {:+.1} % and {latency:.1} \
+                 times the latency, and the clients' links carry {:.0} % of what they can{theirs}",
                 threads(self.point),
                 threads(fewer),
                 gain * 100.0,
@@ -289,6 +290,19 @@ impl Judge<'_> {
             ];
             finding("server-bound", text, found)
         })
+    }
+
+    /// Who it is beyond the clients' links, as far as observers tell.
+    fn servers(&self) -> (&'static str, String) {
+        let share = |way: &Direction| {
+            let limit = way.storage_limit_bytes_per_s?;
+            Some(way.storage_wire_bytes_per_s? / limit / way.achievable_share)
+        };
+        let greatest = self.ways().filter_map(share).reduce(f64::max);
+        match greatest.filter(|share| *share < self.limits.links) {
+            Some(share) => ("servers", format!(", those of the servers {:.0} %", share * 100.0)),
+            None => ("servers or their network", String::new()),
+        }
     }
 
     /// Share of what the clients' own links can carry.

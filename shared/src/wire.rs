@@ -11,7 +11,7 @@ use rkyv::{Archive, Deserialize, Serialize};
 
 use crate::{
     clock::ClockMap,
-    facts::{HostFacts, TargetFacts},
+    facts::{HostFacts, NetworkFacts, TargetFacts},
     ids::PointId,
     lifecycle::Phase,
     stats::{HostSample, NodeInterval, PointReport, Tick},
@@ -86,6 +86,14 @@ pub enum Command {
         /// Greatest number without a gap before it.
         through: u64,
     },
+    /// Sample the machine's counters until released. Answer: `Observing` or `Refused`, and then
+    /// `Observed` again and again.
+    Observe {
+        /// From one sample to the next, ns.
+        interval_ns: u64,
+        /// Interfaces whose links count; empty: all physical ones.
+        interfaces: Vec<String>,
+    },
     /// Be ready to receive from other nodes, memory to memory. Answer: `NetListening` or `Refused`.
     NetListen {
         /// What senders have to show.
@@ -133,6 +141,10 @@ pub enum Notice {
     },
     /// The worker can't do what the last command asked.
     Refused(Refusal),
+    /// It samples these.
+    Observing(NetworkFacts),
+    /// What it sampled; `at_ns` is on the worker's monotonic clock.
+    Observed(Vec<HostSample>),
     /// It receives from who shows the token.
     NetListening {
         /// TCP port.

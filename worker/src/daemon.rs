@@ -151,6 +151,7 @@ pub async fn serve(
         network: None,
         min_free_milli: 0,
         sampler: None,
+        observer: None,
         reception: None,
         happenings,
         supervisor,
@@ -210,6 +211,8 @@ struct Daemon {
     min_free_milli: u32,
     /// Of the crew that left last.
     sampler: Option<Arc<Sampler>>,
+    /// While this machine is observed: ends that when it is dropped.
+    observer: Option<std::sync::mpsc::Sender<()>>,
     /// While the network is measured.
     reception: Option<Arc<Reception>>,
     happenings: mpsc::Sender<Happening>,

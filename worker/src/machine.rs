@@ -70,8 +70,15 @@ pub enum Event {
         /// What was found, or what stands in the way.
         result: Result<TargetFacts, Refusal>,
     },
-    /// Answer to [`Effect::NetListen`] and [`Effect::NetRun`].
-    NetAnswered {
+    /// A sample of a machine that is observed.
+    Observed {
+        /// Of whom it was asked.
+        ticket: Ticket,
+        /// It, in ns of the monotonic clock.
+        sample: HostSample,
+    },
+    /// Answer to [`Effect::Observe`], [`Effect::NetListen`] and [`Effect::NetRun`].
+    Answered {
         /// Whose answer.
         ticket: Ticket,
         /// What is to be said.
@@ -143,6 +150,15 @@ pub enum Effect {
         ticket: Ticket,
         /// At what.
         spec: TargetSpec,
+    },
+    /// Sample the machine's counters until all is cleaned.
+    Observe {
+        /// For the answer, and for the samples.
+        ticket: Ticket,
+        /// From one to the next, ns.
+        interval_ns: u64,
+        /// Those that count; empty: all physical ones.
+        interfaces: Vec<String>,
     },
     /// Receive from who shows the token.
     NetListen {
@@ -236,6 +252,8 @@ pub struct Machine {
     /// What the holder asked to be looked at, or to be done with the network, and what has not been
     /// answered.
     inspection: Option<Ticket>,
+    /// What the holder's samples are known by, if it wants any.
+    observed: Option<Ticket>,
     point: Option<Point>,
     /// The point before: commands about it crossed its end on the wire.
     last: Option<PointId>,
@@ -258,6 +276,7 @@ impl Machine {
             holder: None,
             next: None,
             inspection: None,
+            observed: None,
             point: None,
             last: None,
             dismissed: None,
@@ -333,7 +352,8 @@ impl Machine {
             Event::Alive { peer } => self.hear(peer, now_ns),
             Event::Gone { peer } => self.on_gone(peer, now_ns),
             Event::Inspected { ticket, result } => self.on_inspected(ticket, result),
-            Event::NetAnswered { ticket, result } => self.on_net_answered(ticket, result),
+            Event::Observed { ticket, sample } => self.on_observed(ticket, sample),
+            Event::Answered { ticket, result } => self.on_answered(ticket, result),
             Event::Armed { ticket, result } => self.on_armed(ticket, result),
             Event::CommitLate { ticket } => self.on_commit_late(ticket),
             Event::Interval { ticket, interval } => self.on_interval(ticket, interval),
@@ -380,6 +400,12 @@ impl Machine {
         match command {
             Command::Claim { .. } => {}
             Command::Inspect(spec) => self.on_inspect(peer, *spec),
+            Command::Observe { interval_ns, interfaces } => {
+                if let Some(ticket) = self.asked(peer, "observing") {
+                    self.observed = Some(ticket);
+                    self.effects.push(Effect::Observe { ticket, interval_ns, interfaces });
+                }
+            }
             Command::NetListen { token } => {
                 if let Some(ticket) = self.asked(peer, "a measurement of the network") {
                     self.effects.push(Effect::NetListen { ticket, token });
@@ -423,7 +449,13 @@ impl Machine {
         Some(ticket)
     }
 
-    fn on_net_answered(&mut self, ticket: Ticket, result: Result<Notice, Refusal>) {
+    fn on_observed(&mut self, ticket: Ticket, sample: HostSample) {
+        if self.phase == Phase::Claimed && self.observed == Some(ticket) {
+            self.notify(Notice::Observed(vec![sample]));
+        }
+    }
+
+    fn on_answered(&mut self, ticket: Ticket, result: Result<Notice, Refusal>) {
         if self.inspection == Some(ticket) {
             self.inspection = None;
             self.notify(result.unwrap_or_else(Notice::Refused));

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use iofleet_shared::{clock::monotonic_ns, stats::HostSample};
+use iofleet_shared::{clock::monotonic_ns, limits::as_ns, stats::HostSample};
 
 use crate::host::{
     ControlPriority,
@@ -157,6 +157,31 @@ impl State {
         }
         self.samples = kept;
     }
+}
+
+/// Samples again and again, each in ns of the monotonic clock, for as long as they are taken.
+///
+/// # Errors
+/// When there is no thread to be had.
+pub fn observe(
+    sources: Sources,
+    mut take: impl FnMut(HostSample) -> bool + Send + 'static,
+) -> io::Result<()> {
+    let interval = Duration::from_nanos(sources.interval_ns);
+    thread::Builder::new().name("observer".to_owned()).spawn(move || {
+        let _ = ControlPriority::take();
+        let mut reader = Reader::new(sources);
+        let began_ns = monotonic_ns();
+        for k in 1_u32.. {
+            let (at_ns, sample) = reader.sample();
+            if !take(HostSample { at_ns: at_ns.cast_signed(), ..sample }) {
+                return;
+            }
+            let next_ns = began_ns.saturating_add(as_ns(interval.saturating_mul(k)));
+            thread::sleep(Duration::from_nanos(next_ns.saturating_sub(monotonic_ns())));
+        }
+    })?;
+    Ok(())
 }
 
 /// The thread.

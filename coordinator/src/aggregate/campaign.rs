@@ -100,7 +100,7 @@ fn setup(setup: &MachineSetup) -> Setup {
 }
 
 /// Those that carry the traffic, and then the others.
-fn links(network: &NetworkFacts) -> Vec<Link> {
+pub(super) fn links(network: &NetworkFacts) -> Vec<Link> {
     let link = |carries: bool| {
         move |link: &LinkFacts| Link {
             name: link.name.clone(),

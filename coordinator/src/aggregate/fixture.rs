@@ -147,6 +147,7 @@ pub(super) fn outcome(plan: &PointPlan, script: &Script) -> PointOutcome {
         nodes,
         t0_wall: UNIX_EPOCH + Duration::from_millis(1_796_139_012_345),
         t0_fleet_ns: 1,
+        observers: Vec::new(),
         interrupted: false,
         failed: None,
     }

@@ -13,10 +13,10 @@ use iofleet_shared::{
     work::OpKind,
 };
 
-use super::{Point, Report, to_f64};
+use super::{Point, Report, campaign, samples, to_f64};
 use crate::{
     figures::{HostWire, MTU_USUAL, Payload, WireBytes, framing},
-    record::{Direction, Network, WireInterval},
+    record::{Direction, Network, ObserverRecord, WireInterval},
     scenario::FleetConfig,
 };
 
@@ -34,11 +34,13 @@ struct Way {
     op: OpKind,
     name: &'static str,
     of: fn(WireBytes) -> f64,
+    /// The same way as the storage side sees it.
+    of_storage: fn(WireBytes) -> f64,
 }
 
 const WAYS: [Way; 2] = [
-    Way { op: OpKind::Write, name: "tx", of: |wire| wire.tx },
-    Way { op: OpKind::Read, name: "rx", of: |wire| wire.rx },
+    Way { op: OpKind::Write, name: "tx", of: |wire| wire.tx, of_storage: |wire| wire.rx },
+    Way { op: OpKind::Read, name: "rx", of: |wire| wire.rx, of_storage: |wire| wire.tx },
 ];
 
 /// A network host, by the node whose samples stand for it.
@@ -69,6 +71,7 @@ pub(super) fn of(point: &Point<'_>, fleet: &FleetConfig) -> Network {
         tx_bytes: whole.map(|whole| rounded(whole.tx)),
         rx_bytes: whole.map(|whole| rounded(whole.rx)),
         intervals: intervals(point, &hosts),
+        observers: observers(point),
         ..Network::default()
     };
     match &directions[..] {
@@ -153,31 +156,95 @@ fn limit(point: &Point<'_>, fleet: &FleetConfig, hosts: &[Host<'_>]) -> Option<L
     let known = [
         clients(point, fleet, hosts),
         stated(fleet.network_limit, "fabric", "network_limit"),
-        stated(fleet.storage_limit, "storage", "storage_limit"),
+        storage(point, fleet),
     ];
     known.into_iter().flatten().min_by(|a, b| a.bytes_per_s.total_cmp(&b.bytes_per_s))
+}
+
+/// As the scenario says, else the sum of the observers' links.
+fn storage(point: &Point<'_>, fleet: &FleetConfig) -> Option<Limit> {
+    let side = "storage";
+    if let Some(bytes_per_s) = fleet.storage_limit {
+        return Some(Limit { bytes_per_s, side, source: "storage_limit".to_owned() });
+    }
+    let mut sum = Speeds::default();
+    for observed in &point.outcome.observers {
+        sum.add(fleet, &observed.name, observed.network.as_ref())?;
+    }
+    sum.limit(side)
+}
+
+/// Speeds of links, and who says so.
+#[derive(Default)]
+struct Speeds<'a> {
+    bytes_per_s: f64,
+    sources: BTreeSet<&'a str>,
+}
+
+impl<'a> Speeds<'a> {
+    /// Adds those of a host; none where nobody says.
+    fn add(
+        &mut self,
+        fleet: &FleetConfig,
+        node: &str,
+        facts: Option<&'a NetworkFacts>,
+    ) -> Option<()> {
+        if let Some(speed) = fleet.link_speed.of(node) {
+            self.bytes_per_s += speed;
+            self.sources.insert("link_speed");
+            return Some(());
+        }
+        let links: &[LinkFacts] = &facts.filter(|facts| !facts.links.is_empty())?.links;
+        for link in links {
+            self.bytes_per_s += to_f64(link.bits_per_s?) / 8.0;
+            self.sources.insert(link.speed_source.as_str());
+        }
+        Some(())
+    }
+
+    fn limit(self, side: &'static str) -> Option<Limit> {
+        let source = self.sources.into_iter().collect::<Vec<_>>().join(", ");
+        let bytes_per_s = self.bytes_per_s;
+        (bytes_per_s > 0.0).then_some(Limit { bytes_per_s, side, source })
+    }
+}
+
+/// What the observers' links carried in the common window, per second, less their idle rates; by
+/// their own directions. None without observers, or where one does not say.
+fn storage_wire(point: &Point<'_>) -> Option<WireBytes> {
+    let window = point.figures.window?;
+    let begin = i64::try_from(window.begin_ns()).ok()?;
+    let length = i64::try_from(window.length_ns()).ok()?;
+    let mut sum = WireBytes::default();
+    for observed in &point.outcome.observers {
+        let links = observed.network.as_ref().filter(|facts| !facts.links.is_empty())?.links.len();
+        let wire = HostWire::new(&observed.samples, 0..links);
+        let moved = wire.between(begin, begin + length)?;
+        sum = sum.plus(moved.less(wire.idle().unwrap_or_default(), length));
+    }
+    (!point.outcome.observers.is_empty()).then(|| sum.per(length))
+}
+
+fn observers(point: &Point<'_>) -> Vec<ObserverRecord> {
+    let observers = point.outcome.observers.iter();
+    observers
+        .map(|observed| ObserverRecord {
+            node: observed.name.clone(),
+            links: observed.network.as_ref().map(campaign::links).unwrap_or_default(),
+            lost: observed.lost.clone(),
+            samples: samples::between(&observed.samples, observed.network.as_ref()),
+        })
+        .collect()
 }
 
 /// Of lost nodes nobody knows whether they are hosts of their own, and they moved nothing that
 /// counts.
 fn clients(point: &Point<'_>, fleet: &FleetConfig, hosts: &[Host<'_>]) -> Option<Limit> {
-    let side = "clients";
-    let mut bytes_per_s = 0.0;
-    let mut sources = BTreeSet::new();
+    let mut sum = Speeds::default();
     for host in hosts {
-        if let Some(speed) = fleet.link_speed.of(&point.name(host.report.0)) {
-            bytes_per_s += speed;
-            sources.insert("link_speed");
-            continue;
-        }
-        let links: &[LinkFacts] = &host.facts.filter(|facts| !facts.links.is_empty())?.links;
-        for link in links {
-            bytes_per_s += to_f64(link.bits_per_s?) / 8.0;
-            sources.insert(link.speed_source.as_str());
-        }
+        sum.add(fleet, &point.name(host.report.0), host.facts)?;
     }
-    let source = sources.into_iter().collect::<Vec<_>>().join(", ");
-    (bytes_per_s > 0.0).then_some(Limit { bytes_per_s, side, source })
+    sum.limit("clients")
 }
 
 fn direction(
@@ -209,6 +276,9 @@ fn direction(
     let limit_of = limit.map(|limit| limit.bytes_per_s);
     let share = |rate: Option<f64>| rate.zip(limit_of).map(|(rate, limit)| rate / limit);
     let wire = wire.map(way.of);
+    let storage_wire = storage_wire(point).map(way.of_storage);
+    // The side that bounds is measured there, where it can be.
+    let at_limit = storage_wire.filter(|_| limit.is_some_and(|limit| limit.side == "storage"));
     Direction {
         direction: way.name.to_owned(),
         op: way.op.name().to_owned(),
@@ -220,7 +290,9 @@ fn direction(
         wire_bytes_per_s: wire,
         idle_bytes_per_s: idle(hosts).map(way.of),
         payload_share: share(payload),
-        wire_share: share(wire),
+        wire_share: share(at_limit.or(wire)),
+        storage_limit_bytes_per_s: storage(point, fleet).map(|limit| limit.bytes_per_s),
+        storage_wire_bytes_per_s: storage_wire,
         wire_per_payload: per_payload(settled),
         wire_per_payload_at_end: per_payload(to_end),
         client_limit_bytes_per_s: clients(point, fleet, hosts).map(|limit| limit.bytes_per_s),

@@ -91,6 +91,11 @@ fn fleet(scenario: &Scenario, plan: &Plan) -> String {
     if !scenario.fleet.link_speed.is_empty() {
         let _ = writeln!(text, "Links    {} for each node", scenario.fleet.link_speed);
     }
+    if !scenario.fleet.observers.is_empty() {
+        let names = scenario.fleet.observers.iter().map(|host| host.name.as_str());
+        let names: Vec<&str> = names.collect();
+        let _ = writeln!(text, "Watched  {}", names.join(", "));
+    }
     for demand in &scenario.require {
         let _ = writeln!(text, "Demands  {demand}");
     }

@@ -14,7 +14,8 @@ use iofleet_shared::{
 
 use super::{Failure, StoreArg, keys_dir, workload::WorkloadArgs};
 use crate::{
-    aggregate, campaign,
+    aggregate,
+    campaign::{self, CampaignError, Watched},
     conductor::Config,
     events::RunEvent,
     exit::Exit,
@@ -125,6 +126,7 @@ pub(super) fn load(
 /// Who does the work, and how they are reached.
 pub(super) struct Fleet {
     pub(super) workers: Vec<WorkerAddress>,
+    watched: Watched,
     identity: Identity,
     /// The target of a local fleet for which none was named.
     scratch: Option<PathBuf>,
@@ -139,7 +141,9 @@ impl Fleet {
             let identity = Identity::load(&dir, Role::Coordinator)
                 .map_err(|error| Failure::new(Exit::Fault, &error))?;
             let workers = scenario.fleet.workers.clone();
-            return Ok(Self { workers, identity, scratch: None, local: None });
+            let watched =
+                Watched { hosts: scenario.fleet.observers.clone(), interfaces: Vec::new() };
+            return Ok(Self { workers, watched, identity, scratch: None, local: None });
         };
         let here = std::env::current_dir().map_err(|error| Failure::new(Exit::Fault, &error))?;
         let scratch = here.join(format!("iofleet-local-{id}"));
@@ -152,6 +156,7 @@ impl Fleet {
             LocalFleet::start(count, root).map_err(|error| Failure::new(Exit::Fault, &error))?;
         Ok(Self {
             workers: local.workers.clone(),
+            watched: Watched::default(),
             identity: local.identity.clone(),
             scratch: scenario.target.path.is_none().then_some(scratch),
             local: Some(local),
@@ -234,9 +239,16 @@ pub(super) fn conduct<T: Send + 'static>(
         // A socket for both families: host names may mean either.
         let endpoint = transport::client(&fleet.identity, fleet.is_remote())
             .map_err(|error| Failure::new(Exit::Fault, &error))?;
-        campaign::conduct(config, &fleet.workers, &endpoint, &events)
-            .await
-            .map_err(|error| Failure::new(Exit::Fault, &error))
+        campaign::conduct(config, &fleet.workers, &fleet.watched, &endpoint, &events).await.map_err(
+            |error| {
+                let exit = match error {
+                    CampaignError::Observers(_) => Exit::Fleet,
+                    CampaignError::Interrupted => Exit::Interrupted,
+                    CampaignError::Signals(_) | CampaignError::Reporter => Exit::Fault,
+                };
+                Failure::new(exit, &error)
+            },
+        )
     });
     drop(events);
     // A name service that does not answer must not hold the command.

@@ -159,6 +159,8 @@ impl Conductor {
             | Notice::Inspected(_)
             | Notice::NetListening { .. }
             | Notice::NetMeasured { .. }
+            | Notice::Observing(_)
+            | Notice::Observed(_)
             | Notice::Refused(_)
             | Notice::Released(_) => return,
         };
@@ -521,6 +523,7 @@ impl Conductor {
             nodes,
             t0_wall: run.t0_wall,
             t0_fleet_ns: run.t0_fleet_ns,
+            observers: Vec::new(),
             interrupted: run.interrupted,
             failed,
         }

@@ -185,12 +185,20 @@ fn network() -> Network {
             wire_per_payload: Some(1.017),
             wire_per_payload_at_end: Some(1.011),
             client_limit_bytes_per_s: Some(12.5e9),
+            storage_limit_bytes_per_s: Some(25e9),
+            storage_wire_bytes_per_s: Some(1.61e9),
             expected_wire_per_payload: 1.0,
         }],
         intervals: vec![WireInterval {
             k: 0,
             tx_bytes: Some(1_600_000_000),
             rx_bytes: Some(1_800_000),
+        }],
+        observers: vec![ObserverRecord {
+            node: "storage01".to_owned(),
+            links: Vec::new(),
+            lost: Some("gone".to_owned()),
+            samples: Vec::new(),
         }],
     }
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::NodeSample;
 use crate::figures;
 
 /// A network port.
@@ -59,6 +60,24 @@ pub struct Network {
     /// The links over time; empty where they are not known.
     #[serde(default)]
     pub intervals: Vec<WireInterval>,
+    /// The storage hosts that were watched.
+    #[serde(default)]
+    pub observers: Vec<ObserverRecord>,
+}
+
+/// A storage host that was watched.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ObserverRecord {
+    /// Its name.
+    pub node: String,
+    /// Its links.
+    pub links: Vec<Link>,
+    /// Why it was not heard to the end; null where it was.
+    pub lost: Option<String>,
+    /// Its machine between two readings of its counters, from T0 on.
+    pub samples: Vec<NodeSample>,
 }
 
 /// What the clients' links carried in an interval of the point.
@@ -115,6 +134,12 @@ pub struct Direction {
     /// What the clients' own links carry.
     #[serde(default)]
     pub client_limit_bytes_per_s: Option<f64>,
+    /// What the storage side's links carry: as the scenario says, or the sum of the observers'.
+    #[serde(default)]
+    pub storage_limit_bytes_per_s: Option<f64>,
+    /// What they carried in the common window, less the idle rate; null without observers.
+    #[serde(default)]
+    pub storage_wire_bytes_per_s: Option<f64>,
     /// What that is when every byte of payload crosses the clients' links.
     pub expected_wire_per_payload: f64,
 }

@@ -167,6 +167,10 @@ pub(super) fn id(
         let of = |(node, rate): &(String, Rate)| json!({ "node": node, "bits_per_s": rate.bits_per_s() });
         meaning["fleet"]["link_speeds"] = fleet.link_speed.by_node.iter().map(of).collect();
     }
+    if !fleet.observers.is_empty() {
+        let names: Vec<&str> = fleet.observers.iter().map(|host| host.name.as_str()).collect();
+        meaning["fleet"]["observers"] = json!(names);
+    }
     if target.allow_holes {
         meaning["target"]["allow_holes"] = json!(true);
     }

@@ -28,6 +28,7 @@ pub enum KeyId {
     StorageLimit,
     ExpectedWire,
     Interfaces,
+    Observers,
     Path,
     Keep,
     MinFree,

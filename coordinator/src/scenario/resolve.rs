@@ -4,7 +4,8 @@
 use std::{path::Path, sync::Arc};
 
 use super::{
-    Context, FleetConfig, Override, PointSpec, Scenario, Source, TargetConfig, canon, check,
+    Context, FleetConfig, Override, PointSpec, Scenario, Source, TargetConfig, WorkerAddress,
+    canon, check,
     error::{Origin, Problem, Problems, ScenarioError},
     file::{ScenarioFile, Setting, StageFile},
     hosts,
@@ -194,6 +195,7 @@ fn fleet(file: &ScenarioFile, context: &Context, problems: &mut Problems) -> Fle
             _ => LinkSpeeds::default(),
         },
         storage_limit: rate(KeyId::StorageLimit),
+        observers: observers(file, context, problems),
         interfaces: interfaces(file),
         expected_wire_milli: match file.single.get(&KeyId::ExpectedWire).map(|s| &s.value) {
             Some(Value::Decimal(milli)) => Some(*milli).filter(|milli| *milli != 1000),
@@ -221,6 +223,21 @@ fn fleet(file: &ScenarioFile, context: &Context, problems: &mut Problems) -> Fle
         Err(text) => problems.push(Problem::at(&written.origin, key.path(), text)),
     }
     fleet
+}
+
+/// A local fleet has none.
+fn observers(
+    file: &ScenarioFile,
+    context: &Context,
+    problems: &mut Problems,
+) -> Vec<WorkerAddress> {
+    let Some(setting) = file.single.get(&KeyId::Observers).filter(|_| !context.local) else {
+        return Vec::new();
+    };
+    hosts::parse(&setting.value.to_string()).unwrap_or_else(|why| {
+        problems.push(Problem::at(&setting.origin, Key::of(KeyId::Observers).path(), why));
+        Vec::new()
+    })
 }
 
 /// 10 %, as in the table of keys.

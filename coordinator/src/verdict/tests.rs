@@ -284,6 +284,25 @@ fn server_bound() {
     assert_eq!(code(0.04, 1.5, 0.81), "undetermined");
 }
 
+/// Storage hosts whose links have room are named without their network.
+#[test]
+fn observed_servers_are_told_from_their_network() {
+    let text = |storage: Option<f64>| {
+        let with = |mut point: PointRecord| {
+            point.network.directions[0].storage_limit_bytes_per_s = Some(LIMIT);
+            point.network.directions[0].storage_wire_bytes_per_s = storage;
+            point
+        };
+        let points = vec![with(at(clean(), 5, 20e6, 1e6)), with(at(clean(), 8, 20e6, 1.6e6))];
+        let verdict = last_of(points, Known::default());
+        assert_eq!(verdict.code, "server-bound");
+        verdict.text
+    };
+    assert!(text(Some(0.5 * FRAMING * LIMIT)).starts_with("servers: "));
+    assert!(text(Some(0.85 * FRAMING * LIMIT)).starts_with("servers or their network: "));
+    assert!(text(None).starts_with("servers or their network: "));
+}
+
 #[test]
 fn unsaturated() {
     let code = |gain: f64| {

@@ -421,7 +421,7 @@ impl Worker {
             Effect::Inspect { ticket, .. } => {
                 later(500_000, Event::Inspected { ticket, result: Ok(target_facts()) });
             }
-            Effect::NetListen { .. } | Effect::NetRun { .. } => {
+            Effect::Observe { .. } | Effect::NetListen { .. } | Effect::NetRun { .. } => {
                 panic!("no campaign asks for it")
             }
             Effect::Arm { ticket, plan } => {

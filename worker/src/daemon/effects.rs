@@ -26,17 +26,19 @@ use crate::{
     crew::{Crew, CrewError, CrewEvent, CrewStatus},
     host::{
         CpuTimes,
-        links::{Counters, SYSFS},
+        links::{self, Counters, SYSFS},
     },
     machine::{Effect, Event, Ticket},
     netbench::{Measured, Reception},
-    sampler::{Sampler, Sources},
+    sampler::{self, Sampler, Sources},
 };
 
 /// Events of a crew that may wait for the loop.
 const CREW_EVENTS_QUEUED: usize = 64;
 /// How much longer than its own time a measurement of the network may take.
 const NET_BEYOND: Duration = Duration::from_secs(20);
+/// Shortest time between two samples of a machine that is observed.
+const OBSERVE_NS_MIN: u64 = 10_000_000;
 /// How often free space is looked at while a point writes.
 const LOOK_AT_SPACE_EVERY: Duration = Duration::from_millis(250);
 /// How long removal waits for a crew that leaves and closes its files.
@@ -78,6 +80,9 @@ impl Daemon {
                 }
             }
             Effect::Inspect { ticket, spec } => self.inspect(ticket, spec),
+            Effect::Observe { ticket, interval_ns, interfaces } => {
+                self.observe(ticket, interval_ns, &interfaces);
+            }
             Effect::NetListen { ticket, token } => self.net_listen(ticket, token),
             Effect::NetRun { ticket, order } => self.net_run(ticket, order),
             Effect::Arm { ticket, plan } => self.arm(ticket, plan),
@@ -132,6 +137,39 @@ impl Daemon {
         });
     }
 
+    /// Ports are read from sysfs, which does not block.
+    fn observe(&mut self, ticket: Ticket, interval_ns: u64, interfaces: &[String]) {
+        let result = self.begin_to_observe(ticket, interval_ns, interfaces);
+        self.handle(Event::Answered { ticket, result: result.map_err(limit) });
+    }
+
+    fn begin_to_observe(
+        &mut self,
+        ticket: Ticket,
+        interval_ns: u64,
+        interfaces: &[String],
+    ) -> Result<Notice, String> {
+        let facts = links::of_host(Path::new(SYSFS), interfaces).map_err(|e| e.to_string())?;
+        let sources = Sources {
+            proc: self.host.proc().to_owned(),
+            links: Some(Counters::of(Path::new(SYSFS), &facts)),
+            threads: Vec::new(),
+            interval_ns: interval_ns.max(OBSERVE_NS_MIN),
+        };
+        let (wanted, ended) = std::sync::mpsc::channel::<()>();
+        let happenings = self.happenings.clone();
+        sampler::observe(sources, move |sample| {
+            let wanted = ended.try_recv() == Err(TryRecvError::Empty);
+            wanted
+                && happenings
+                    .blocking_send(Happening::Event(Event::Observed { ticket, sample }))
+                    .is_ok()
+        })
+        .map_err(|error| format!("can't start a thread to observe: {error}"))?;
+        self.observer = Some(wanted);
+        Ok(Notice::Observing(facts))
+    }
+
     /// On the address on which coordinators are served; of an earlier reception nobody counts.
     fn net_listen(&mut self, ticket: Ticket, token: [u8; 16]) {
         let opened = self.endpoint.local_addr().and_then(|at| Reception::open(at.ip(), token));
@@ -143,13 +181,13 @@ impl Daemon {
             }
             Err(error) => Err(limit(format!("receiving from other nodes: {error}"))),
         };
-        self.handle(Event::NetAnswered { ticket, result });
+        self.handle(Event::Answered { ticket, result });
     }
 
     fn net_run(&mut self, ticket: Ticket, order: NetOrder) {
         let Some(reception) = self.reception.clone() else {
             let result = Err(limit("a node that sends must receive first".to_owned()));
-            return self.handle(Event::NetAnswered { ticket, result });
+            return self.handle(Event::Answered { ticket, result });
         };
         let time = Duration::from_nanos(order.warm_ns.saturating_add(order.window_ns));
         let within = time.saturating_add(NET_BEYOND);
@@ -162,7 +200,7 @@ impl Daemon {
                 Ok(Err(text)) => Err(limit(text)),
                 Err(why) => Err(limit(why.to_string())),
             };
-            Happening::Event(Event::NetAnswered { ticket, result })
+            Happening::Event(Event::Answered { ticket, result })
         });
     }
 
@@ -297,6 +335,7 @@ impl Daemon {
 
     fn clean(&mut self, ticket: Ticket, keep: bool) {
         self.reception = None;
+        self.observer = None;
         let targets = Arc::clone(&self.targets);
         let paths = targets.paths();
         let leavers = std::mem::take(&mut self.leavers);

@@ -71,6 +71,10 @@ pub fn find(
             return Ok(Some(facts(&ports, LinkRule::Route, servers.join(", "), &chosen)));
         }
     }
+    Ok(Some(all_physical(&ports)))
+}
+
+fn all_physical(ports: &[Port]) -> NetworkFacts {
     let physical = |physical| {
         let all = ports.iter().enumerate().filter(move |(_, port)| port.physical == physical);
         all.map(|(at, _)| at).collect::<Vec<usize>>()
@@ -80,7 +84,20 @@ pub fn find(
         none if none.is_empty() => (physical(false), "all ports, none of which is physical"),
         some => (some, "all physical ports"),
     };
-    Ok(Some(facts(&ports, LinkRule::Physical, reason.to_owned(), &chosen)))
+    facts(ports, LinkRule::Physical, reason.to_owned(), &chosen)
+}
+
+/// The links of a host whatever it serves: those that are given, else all physical ones.
+///
+/// # Errors
+/// When an interface that is given is not there.
+pub fn of_host(sys: &Path, given: &[String]) -> Result<NetworkFacts, NoInterface> {
+    let ports = ports::all(sys);
+    if given.is_empty() {
+        return Ok(all_physical(&ports));
+    }
+    let chosen = by_names(sys, &ports, given)?;
+    Ok(facts(&ports, LinkRule::Given, given.join(", "), &chosen))
 }
 
 fn is_local(fs_type: &str, source: &str) -> bool {

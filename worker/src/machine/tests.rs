@@ -252,6 +252,7 @@ fn commands() -> Vec<(&'static str, Event)> {
         ("claim by the holder", claim(A, "c1")),
         ("command of another", command(B, Command::Release { keep: false })),
         ("inspect", command(A, Command::Inspect(Box::new(spec())))),
+        ("observe", command(A, Command::Observe { interval_ns: 1, interfaces: vec![] })),
         ("net listen", command(A, Command::NetListen { token: [1; 16] })),
         ("net run", command(A, Command::NetRun(order()))),
         ("arm", arm(PointId { index: 4, attempt: 0 })),

@@ -200,6 +200,8 @@ fn network() -> Network {
         wire_per_payload: None,
         wire_per_payload_at_end: None,
         client_limit_bytes_per_s: None,
+        storage_limit_bytes_per_s: None,
+        storage_wire_bytes_per_s: None,
         expected_wire_per_payload: 1.0,
     };
     Network { directions: vec![direction], ..Network::default() }

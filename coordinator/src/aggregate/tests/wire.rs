@@ -6,6 +6,7 @@ use iofleet_shared::{
 };
 
 use super::*;
+use crate::events::Observed;
 
 const S: i64 = 1_000_000_000;
 
@@ -209,4 +210,44 @@ fn a_cold_read_is_proven_by_the_wire() {
     assert!(has(&cached, "not-cold") && has(&cached, "cached"));
     let unknown = codes(None, true);
     assert!(has(&unknown, "cold-unproven") && !has(&unknown, "not-cold"));
+}
+
+/// Two storage hosts of 10 MB/s each: the sum is less than the clients', and what they received in the
+/// window is the share. Nobody said what they carry.
+#[test]
+fn observers_are_the_storage_side() {
+    let script = even(2, 1, 5, 100);
+    let plan = plan(&script);
+    let mut outcome = outcome(&plan, &script);
+    let mut nodes = ready(2);
+    for node in &mut nodes {
+        node.target.network = Some(facts(&[Some(1_000_000_000)]));
+    }
+    let received = |ms: i64, rx_bytes| HostSample {
+        at_ns: ms * (S / 1000),
+        links: vec![Some(LinkCounters { rx_bytes, tx_bytes: 0 }), None],
+        cpu: None,
+        busiest_core_milli: None,
+        run_delay_ns: None,
+    };
+    let observed = |name: &str| Observed {
+        name: name.to_owned(),
+        network: Some(facts(&[Some(80_000_000)])),
+        samples: vec![received(-1_000, 0), received(0, 1_000), received(1_000, 9_001_000)],
+        lost: None,
+    };
+    outcome.observers = vec![observed("s1"), observed("s2")];
+    let network = assemble(&plan, &FleetConfig::default(), &nodes, &outcome).0.network;
+    let [way] = &network.directions[..] else { panic!("writes only send") };
+    assert_eq!(way.limit_bytes_per_s, Some(20e6));
+    assert_eq!(way.limit_side.as_deref(), Some("storage"));
+    assert_eq!(way.client_limit_bytes_per_s, Some(250e6));
+    // 9 MB/s each, less 1000 bytes a second.
+    assert!((way.storage_wire_bytes_per_s.unwrap() - 2.0 * (9e6 - 1_000.0)).abs() < 1.0);
+    assert!((way.wire_share.unwrap() - 2.0 * (9e6 - 1_000.0) / 20e6).abs() < 1e-6);
+    assert_eq!(network.observers.len(), 2);
+    assert_eq!(network.observers[0].samples.len(), 1);
+    let stated = FleetConfig { storage_limit: Some(15e6), ..FleetConfig::default() };
+    let stated = assemble(&plan, &stated, &nodes, &outcome).0.network;
+    assert_eq!(stated.limit_source.as_deref(), Some("storage_limit"));
 }

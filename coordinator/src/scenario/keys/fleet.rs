@@ -61,6 +61,15 @@ pub(super) const INTERFACES: Key = key(
 .otherwise("the way to the server that the mount names, else all physical ports")
 .flagged();
 
+pub(super) const OBSERVERS: Key = key(
+    KeyId::Observers,
+    "observers",
+    Place::Fleet,
+    Kind::Hosts,
+    "Storage hosts that run a worker too: their links and CPUs are sampled, and they do no I/O.",
+)
+.flagged();
+
 pub(super) const PATH: Key = key(
     KeyId::Path,
     "path",

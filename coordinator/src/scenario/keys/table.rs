@@ -42,6 +42,7 @@ pub static KEYS: &[Key] = &[
     fleet::STORAGE_LIMIT,
     fleet::EXPECTED_WIRE,
     fleet::INTERFACES,
+    fleet::OBSERVERS,
     fleet::PATH,
     fleet::KEEP,
     fleet::MIN_FREE,

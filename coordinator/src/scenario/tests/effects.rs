@@ -21,6 +21,7 @@ fn values(id: KeyId) -> (&'static str, &'static str, &'static str) {
         KeyId::NetworkLimit | KeyId::LinkSpeed | KeyId::StorageLimit => {
             ("\"1 Gbit/s\"", "\"2 Gbit/s\"", "")
         }
+        KeyId::Observers => ("\"s1\"", "\"s1,s2\"", ""),
         KeyId::Interfaces => ("\"eth0\"", "\"eth0, eth1\"", ""),
         KeyId::ExpectedWire => ("1.25", "2", ""),
         KeyId::Path => ("\"/p\"", "\"/q\"", ""),

@@ -142,6 +142,7 @@ fn commands() -> Vec<Command> {
         Command::Commit { point: POINT },
         Command::Stop { point: POINT },
         Command::Acknowledge { point: POINT, through: 5 },
+        Command::Observe { interval_ns: 5, interfaces: vec![text("ib0")] },
         Command::NetListen { token: [7; 16] },
         Command::NetRun(NetOrder {
             me: 3,
@@ -213,6 +214,8 @@ fn notices() -> Vec<Notice> {
         Notice::Ready { point: POINT, t0_worker_ns: 1, ahead_ns: 2 },
         Notice::NotStarted { point: POINT, why: text("no commit") },
         Notice::Refused(Refusal { kind: RefusalKind::Busy, point: None, text: text("held") }),
+        Notice::Observing(network()),
+        Notice::Observed(vec![host_sample(); 2]),
         Notice::NetListening { port: 40_000 },
         Notice::NetMeasured {
             elapsed_ns: 5,
@@ -313,20 +316,23 @@ fn deliveries() -> Vec<Delivery> {
     };
     let ticks = vec![Tick { bytes: u64::MAX, ops: 1, busy_ns: 2 }; 3];
     let ticks = crate::wire::Content::Ticks { op: OpKind::Write, first: 100, ticks };
-    let sample = HostSample {
-        at_ns: -5,
-        links: vec![Some(LinkCounters { rx_bytes: 1, tx_bytes: u64::MAX }), None],
-        cpu: Some(CpuCounters { user_ns: 1, ..CpuCounters::default() }),
-        busiest_core_milli: None,
-        run_delay_ns: Some(7),
-    };
-    let samples = crate::wire::Content::Samples(vec![sample; 2]);
+    let samples = crate::wire::Content::Samples(vec![host_sample(); 2]);
     let report = crate::wire::Content::Report(report());
     [crate::wire::Content::Interval(interval), ticks, samples, report]
         .into_iter()
         .zip(0..)
         .map(|(content, number)| Delivery { point: POINT, number, content })
         .collect()
+}
+
+fn host_sample() -> HostSample {
+    HostSample {
+        at_ns: -5,
+        links: vec![Some(LinkCounters { rx_bytes: 1, tx_bytes: u64::MAX }), None],
+        cpu: Some(CpuCounters { user_ns: 1, ..CpuCounters::default() }),
+        busiest_core_milli: None,
+        run_delay_ns: Some(7),
+    }
 }
 
 fn datagrams() -> Vec<Datagram> {
