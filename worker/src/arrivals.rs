@@ -102,13 +102,6 @@ impl ArrivalQueue {
         let from = self.schedule.before(&mut bin, from_ns);
         self.schedule.before(&mut bin, to_ns).saturating_sub(from)
     }
-
-    /// How many arrivals before `end_ns` no thread has taken. Exact, costs as
-    /// [`Self::count_between`].
-    #[must_use]
-    pub fn not_taken_before(&self, end_ns: u64) -> u64 {
-        self.count_between(0, end_ns).saturating_sub(self.taken())
-    }
 }
 
 /// A thread's access to the queue.

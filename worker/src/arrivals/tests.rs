@@ -212,7 +212,6 @@ proptest! {
             let before = |end: u64| all.iter().filter(|time| **time < end).count() as u64;
             let expected = before(end).saturating_sub(before(from));
             prop_assert_eq!(queue.count_between(from, end), expected);
-            prop_assert_eq!(queue.not_taken_before(end), before(end).saturating_sub(taken));
             prop_assert_eq!(meter.offered_before(end), before(end));
             let come = before(end + 1);
             prop_assert_eq!(meter.backlog(end), come.saturating_sub(taken));

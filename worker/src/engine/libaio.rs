@@ -98,8 +98,8 @@ impl Libaio {
     }
 
     /// Whether completions are taken without a system call.
-    #[must_use]
-    pub fn reaps_in_user_space(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn reaps_in_user_space(&self) -> bool {
         self.context.is_shared()
     }
 

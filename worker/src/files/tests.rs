@@ -1,15 +1,10 @@
 //! Bounded descriptors in temporary directories.
 
-use std::{
-    ffi::CString,
-    fs,
-    os::{fd::AsRawFd, unix::fs::symlink},
-    path::Path,
-};
+use std::{ffi::CStr, fs, os::fd::AsRawFd, path::Path};
 
 use iofleet_shared::work::{Names, OpKind, OpShare, TreePart};
 use proptest::prelude::*;
-use rustix::io::{pread, pwrite};
+use rustix::io::pwrite;
 
 use super::*;
 use crate::tree::Tree;
@@ -31,11 +26,6 @@ fn tree(dir: &Path) -> Paths {
     };
     let ops = [OpShare { op: OpKind::Write, weight: 1 }];
     Paths::tree(Tree::arm(File::open(dir).unwrap().as_fd(), &part, 0, &ops).unwrap().hold(2))
-}
-
-fn listed(dir: &Path, names: &[&str]) -> Result<Paths, crate::tree::TreeError> {
-    let names = names.iter().map(|name| CString::new(*name).unwrap()).collect();
-    Paths::listed(File::open(dir).unwrap().into(), names)
 }
 
 #[test]
@@ -91,41 +81,10 @@ fn what_is_used_again_stays_open() {
 }
 
 #[test]
-fn listed_files_are_found_below_their_root_only() {
-    let dir = tempfile::tempdir().unwrap();
-    let outside = tempfile::tempdir().unwrap();
-    fs::create_dir_all(dir.path().join("a/b")).unwrap();
-    fs::write(dir.path().join("a/b/c"), b"abc").unwrap();
-    fs::write(dir.path().join("d"), b"d").unwrap();
-    fs::write(outside.path().join("e"), b"e").unwrap();
-    symlink(outside.path(), dir.path().join("out")).unwrap();
-    symlink("d", dir.path().join("link")).unwrap();
-    for name in ["/a", "a/../d", "", "a//b", "./d"] {
-        assert!(listed(dir.path(), &[name]).is_err(), "{name}");
-    }
-    let names = ["a/b/c", "d", "out/e", "link", "missing"];
-    let paths = || listed(dir.path(), &names).unwrap();
-    for paths in [paths(), paths().by_steps()] {
-        let mut descriptors = Descriptors::cached(paths, opening(1, false));
-        for (file, content) in [(0, b"abc".as_slice()), (1, b"d"), (0, b"abc")] {
-            descriptors.prepare(file).unwrap();
-            let mut found = [0; 8];
-            let length = pread(descriptors.get().unwrap(), &mut found[..], 0).unwrap();
-            assert_eq!(&found[..length], content);
-        }
-        for file in [2, 3] {
-            let errno = descriptors.prepare(file).unwrap_err().errno;
-            assert!([libc::ELOOP, libc::ENOTDIR].contains(&errno), "{errno}");
-        }
-        assert_eq!(descriptors.prepare(4), Err(Failure { call: Call::Open, errno: libc::ENOENT }));
-        assert_eq!(descriptors.prepare(5), Err(Failure { call: Call::Open, errno: libc::ENOENT }));
-    }
-}
-
-#[test]
 fn a_file_that_cannot_be_synced_is_told_of_when_it_is_closed() {
     // Devices that can be written, and refuse to be synced.
-    let paths = listed(Path::new("/dev"), &["null", "zero"]).unwrap();
+    let names = [c"null", c"zero"].map(CStr::to_owned).to_vec();
+    let paths = Paths::named(File::open("/dev").unwrap().into(), names);
     let options =
         Opening { capacity: 1, flags: OFlags::WRONLY, create: false, sync_on_close: true };
     let mut descriptors = Descriptors::cached(paths, options);

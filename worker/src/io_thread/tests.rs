@@ -78,7 +78,8 @@ impl Thread {
             ((*op, Recorder::new(interval_ms * MS, ramp_ms * MS, depth, outlet)), inlet)
         };
         let (lanes, inlets) = ops.iter().map(lane).unzip();
-        let coverage = Coverage::new(Arc::clone(&blocks), OpKind::Write, Pattern::Sequential);
+        let coverage =
+            Coverage::of_mix(Arc::clone(&blocks), OpKind::Write, Pattern::Sequential, &[], &[]);
         let coverage = Some((OpKind::Write, coverage));
         let spec = AccountSpec { lanes, coverage, tree_dirs: None };
         let fittings = Fittings { contents: Contents::Unchanged, pacing: Pacing::Closed };

@@ -70,15 +70,8 @@ enum Prefix {
 }
 
 impl Coverage {
-    /// Of a thread whose operations are all of one kind and of one block. Nothing yet, with all the
-    /// memory that it will need.
-    #[must_use]
-    pub fn new(blocks: Arc<Blocks>, op: OpKind, pattern: Pattern) -> Self {
-        Self::of_mix(blocks, op, pattern, &[], &[])
-    }
-
     /// Of those operations of a thread that are of kind `op`, where kinds and sizes are drawn from
-    /// these (none: as with [`Coverage::new`]). What a thread touches by reads and writes together
+    /// these (none: of one kind and of one block). Nothing yet, with all the memory that it will need. What a thread touches by reads and writes together
     /// is a coverage of `OpKind::Read` with no `ops`, told of all of them.
     #[must_use]
     pub fn of_mix(

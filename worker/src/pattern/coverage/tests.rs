@@ -18,6 +18,11 @@ fn blocks(of: &[(u64, u64)]) -> Arc<Blocks> {
     Arc::new(Blocks::new(&extents(of), 10))
 }
 
+/// Of a thread whose operations are all of one kind and of one block.
+fn plain(blocks: Arc<Blocks>, op: OpKind, pattern: Pattern) -> Coverage {
+    Coverage::of_mix(blocks, op, pattern, &[], &[])
+}
+
 fn ranges(of: &[(u64, u64)]) -> Vec<WrittenPart> {
     part(0, Written::Ranges(extents(of)))
 }
@@ -33,7 +38,7 @@ fn all() -> Vec<WrittenPart> {
 #[test]
 fn a_prefix_spans_extents() {
     let blocks = blocks(&[(0, 20), (20, 20), (100, 20)]);
-    let mut coverage = Coverage::new(blocks, OpKind::Write, Pattern::Sequential);
+    let mut coverage = plain(blocks, OpKind::Write, Pattern::Sequential);
     assert_eq!(coverage.written(), []);
     (0..5).for_each(|number| coverage.succeeded(number, 1));
     assert_eq!(coverage.written(), ranges(&[(0, 40), (100, 10)]));
@@ -47,7 +52,7 @@ fn a_prefix_spans_extents() {
 #[test]
 fn a_suffix_is_what_a_descending_order_wrote() {
     let blocks = blocks(&[(0, 20), (100, 30)]);
-    let mut coverage = Coverage::new(blocks, OpKind::Write, Pattern::Backward);
+    let mut coverage = plain(blocks, OpKind::Write, Pattern::Backward);
     coverage.succeeded(3, 2);
     coverage.failed(2, 1);
     coverage.succeeded(1, 1);
@@ -57,7 +62,7 @@ fn a_suffix_is_what_a_descending_order_wrote() {
 
 #[test]
 fn a_failed_block_is_missing_until_it_is_written() {
-    let mut coverage = Coverage::new(blocks(&[(0, 40)]), OpKind::Write, Pattern::Sequential);
+    let mut coverage = plain(blocks(&[(0, 40)]), OpKind::Write, Pattern::Sequential);
     coverage.succeeded(0, 1);
     coverage.failed(1, 1);
     coverage.succeeded(2, 1);
@@ -74,7 +79,7 @@ fn a_failed_block_is_missing_until_it_is_written() {
 
 #[test]
 fn operations_may_overtake_each_other() {
-    let mut coverage = Coverage::new(blocks(&[(0, 100)]), OpKind::Write, Pattern::Sequential);
+    let mut coverage = plain(blocks(&[(0, 100)]), OpKind::Write, Pattern::Sequential);
     coverage.succeeded(4, 2);
     coverage.failed(6, 2);
     coverage.succeeded(0, 2);
@@ -87,7 +92,7 @@ fn operations_may_overtake_each_other() {
 fn more_failures_than_there_is_room_for_are_scattered() {
     let count = 4 * FAILED_MAX as u64;
     let blocks = blocks(&[(0, count * 10)]);
-    let mut coverage = Coverage::new(blocks, OpKind::Write, Pattern::Sequential);
+    let mut coverage = plain(blocks, OpKind::Write, Pattern::Sequential);
     (0..count / 2).for_each(|number| coverage.failed(number, 1));
     assert_eq!((coverage.written(), coverage.bytes_touched()), (vec![], Some(0)));
     for number in count / 4..count / 2 {
@@ -100,7 +105,7 @@ fn more_failures_than_there_is_room_for_are_scattered() {
 
 #[test]
 fn random_writes_are_mapped() {
-    let mut coverage = Coverage::new(blocks(&[(0, 2_000)]), OpKind::Write, Pattern::Random);
+    let mut coverage = plain(blocks(&[(0, 2_000)]), OpKind::Write, Pattern::Random);
     [3, 3, 71, 199].into_iter().for_each(|number| coverage.succeeded(number, 1));
     coverage.succeeded(70, 2);
     coverage.failed(5, 1);
@@ -108,7 +113,7 @@ fn random_writes_are_mapped() {
     assert_eq!((coverage.bytes_touched(), coverage.passes_milli()), (Some(40), 35));
     let many = (EXTENTS_PER_THREAD_MAX as u64 + 1) * 2;
     let blocks = blocks(&[(0, many * 10)]);
-    let mut coverage = Coverage::new(blocks, OpKind::Write, Pattern::RandomOnce);
+    let mut coverage = plain(blocks, OpKind::Write, Pattern::RandomOnce);
     (0..many / 2).for_each(|number| coverage.succeeded(number * 2, 1));
     assert_eq!(coverage.written(), part(0, Written::Scattered));
     (0..many / 2).for_each(|number| coverage.succeeded(number * 2 + 1, 1));
@@ -121,7 +126,7 @@ fn each_file_has_ranges_of_its_own() {
         |stride_bytes| FilePart { file: String::new(), extents: extents(&[(0, 40)]), stride_bytes };
     // Blocks 0..4, 4..6 (at 0 and 20), 6..10 and 10..14.
     let blocks = Blocks::of(&[file(0), file(20), file(0), file(0)], 10);
-    let mut coverage = Coverage::new(Arc::new(blocks), OpKind::Write, Pattern::Random);
+    let mut coverage = plain(Arc::new(blocks), OpKind::Write, Pattern::Random);
     coverage.succeeded(2, 4);
     coverage.succeeded(7, 1);
     let expected = [
@@ -131,7 +136,7 @@ fn each_file_has_ranges_of_its_own() {
     ];
     assert_eq!(coverage.written(), expected);
     let rests = Arc::new(Blocks::of_sizes([25, 5, 30].into_iter(), 10));
-    let mut coverage = Coverage::new(rests, OpKind::Write, Pattern::Sequential);
+    let mut coverage = plain(rests, OpKind::Write, Pattern::Sequential);
     (0..5).for_each(|number| coverage.succeeded(number, 1));
     let expected = [
         WrittenPart { file: 0, written: Written::All },
@@ -143,14 +148,14 @@ fn each_file_has_ranges_of_its_own() {
 
 #[test]
 fn reads_write_nothing_and_may_be_estimated_or_unknown() {
-    let mut few = Coverage::new(blocks(&[(0, 100)]), OpKind::Read, Pattern::Random);
+    let mut few = plain(blocks(&[(0, 100)]), OpKind::Read, Pattern::Random);
     [1, 1, 2].into_iter().for_each(|number| few.succeeded(number, 1));
     assert_eq!((few.written(), few.bytes_touched()), (vec![], Some(20)));
     // One draw of each block: 1 - 1/e of them are seen.
     assert_eq!(expected(1 << 20, 1 << 20), 662_827);
     assert_eq!((expected(1 << 20, 0), expected(1 << 20, 1)), (0, 1));
     let touched = |count: u64, pattern| {
-        let mut coverage = Coverage::new(blocks(&[(0, count * 10)]), OpKind::Read, pattern);
+        let mut coverage = plain(blocks(&[(0, count * 10)]), OpKind::Read, pattern);
         [7, 7, 8].into_iter().for_each(|number| coverage.succeeded(number, 1));
         coverage.bytes_touched()
     };
