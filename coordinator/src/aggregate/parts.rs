@@ -21,7 +21,7 @@ use crate::{
         ErrorKind, IntervalPhase, NodeStatus, OpWeight, Options, Params, PointNode, PointThread,
         Rate, SizeWeight, Swept,
     },
-    scenario::{Verify, words},
+    scenario::{MixBy, Offer, Verify, words},
 };
 
 impl Point<'_> {
@@ -163,11 +163,24 @@ pub(super) fn params(plan: &PointPlan) -> Params {
         engine_flags: engine_flags(params.engine),
         rate: plan.offered().map(|(per_s, exponential)| Rate { per_s, exponential }),
         think_ns: params.think_ns(),
+        burst: burst(params.offer),
+        mix_by_thread: params.is_mix() && params.mix_by == MixBy::Thread,
+        cores: params.placement.cores.clone(),
+        numa_nodes: params.placement.numa_nodes.clone(),
+        huge_pages: params.placement.huge_pages,
+        cold: params.cold,
         verify: params.verify != Verify::Off,
         fsync: params.writes().then(|| words::fsync(params.fsync).to_owned()),
         fresh: params.writes().then_some(params.fresh),
         seed: params.seed,
         swept: swept.map(|(key, value)| Swept { key: key.clone(), value: value.clone() }).collect(),
+    }
+}
+
+fn burst(offer: Offer) -> u32 {
+    match offer {
+        Offer::Closed { think_ns, burst } if think_ns > 0 => burst,
+        Offer::Closed { .. } | Offer::Open { .. } => 0,
     }
 }
 

@@ -48,6 +48,24 @@ pub struct Params {
     /// Pause of a thread after each burst of operations; 0: none.
     #[serde(default)]
     pub think_ns: u64,
+    /// Operations of a thread before each of its pauses; 0 where it does not pause.
+    #[serde(default)]
+    pub burst: u32,
+    /// Whether each thread of a mix has one kind of operation.
+    #[serde(default)]
+    pub mix_by_thread: bool,
+    /// Cores that threads are bound to, in turn; null: the kernel's choice.
+    #[serde(default)]
+    pub cores: Option<Vec<u32>>,
+    /// NUMA nodes that threads and buffers are bound to, in turn; null: the kernel's choice.
+    #[serde(default)]
+    pub numa_nodes: Option<Vec<u32>>,
+    /// Whether buffers lie in huge pages.
+    #[serde(default)]
+    pub huge_pages: bool,
+    /// Whether caches were dropped and other nodes read than wrote.
+    #[serde(default)]
+    pub cold: bool,
     /// Whether what is read is compared with what was written.
     #[serde(default)]
     pub verify: bool,

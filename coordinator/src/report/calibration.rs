@@ -1,7 +1,7 @@
 //! What the generator itself can do, by node, engine and threads: a calibration's table.
 
 use comfy_table::{CellAlignment, Table, presets};
-use iofleet_shared::units::{format_count, format_duration_ns};
+use iofleet_shared::units::{format_count, format_duration_ns, format_size};
 
 use super::{or_nothing, trusted};
 use crate::record::{CampaignRecord, PointNode, PointRecord};
@@ -18,8 +18,8 @@ pub fn calibration(campaign: &CampaignRecord) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_header([
-        "node", "stage", "engine", "threads", "depth", "ops/s", "ns/op", "user", "system", "p50",
-        "p99", "clock",
+        "node", "stage", "engine", "block", "threads", "depth", "ops/s", "ns/op", "user", "system",
+        "p50", "p99", "clock",
     ]);
     for column in table.column_iter_mut().skip(3) {
         column.set_cell_alignment(CellAlignment::Right);
@@ -55,6 +55,7 @@ fn row(campaign: &CampaignRecord, point: &PointRecord, node: &PointNode) -> Vec<
         node.node.clone(),
         point.stage.clone(),
         point.params.engine.clone(),
+        format_size(point.params.block_bytes),
         threads(point, node).to_string(),
         point.params.depth.to_string(),
         or_nothing(rate(point, node).map(whole)),
@@ -171,9 +172,10 @@ mod tests {
         let text = calibration(&campaign);
         let rows: Vec<Vec<&str>> =
             text.lines().map(|line| line.split_whitespace().collect()).collect();
-        let expected = "client01 null null 2 1 20,000,000 100.0 100.0 25.0 250 us 900 us 8 ns";
+        let expected =
+            "client01 null null 1 MiB 2 1 20,000,000 100.0 100.0 25.0 250 us 900 us 8 ns";
         assert_eq!(rows[1].join(" "), expected, "{text}");
-        assert_eq!(rows[2].join(" "), "client01 null null 2 1 – – – – – – 8 ns", "{text}");
+        assert_eq!(rows[2].join(" "), "client01 null null 1 MiB 2 1 – – – – – – 8 ns", "{text}");
         assert!(
             text.ends_with(
                 "client01: the generator's ceiling (null) is 20,000,000 ops/s with 2 threads; with \

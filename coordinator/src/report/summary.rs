@@ -246,7 +246,7 @@ fn conditions(best: &Best<'_>) -> String {
         parts.push(format!("{} in flight per thread", params.depth));
     }
     if let Some(rate) = params.rate {
-        parts.push(format!("{} offered", units::format_ops(rate.per_s)));
+        parts.push(load(best.point, rate.per_s));
     }
     parts.push(params.layout.replace('-', " "));
     if best
@@ -272,6 +272,24 @@ fn conditions(best: &Best<'_>) -> String {
     let others = params.swept.iter().filter(|swept| !told.contains(&swept.key.as_str()));
     parts.extend(others.map(|swept| format!("{} = {}", swept.key, swept.value)));
     parts.join(", ")
+}
+
+/// What was offered, how much of it was done, and what that did to response times.
+fn load(point: &PointRecord, per_s: f64) -> String {
+    let mut text = format!("{} offered", units::format_ops(per_s));
+    let Some(offered) = point.offered else { return text };
+    if let Some(achieved) = offered.achieved_per_s {
+        let _ = write!(text, ", {:.1} % of it achieved", achieved / per_s * 100.0);
+    }
+    if offered.not_issued > 0 {
+        let _ =
+            write!(text, ", {} operations never issued", units::format_count(offered.not_issued));
+    }
+    let response = point.latency_ns.response.as_ref();
+    if let Some(p99) = response.and_then(|response| response.p99) {
+        let _ = write!(text, ", response p99 {}", units::format_duration_ns(p99));
+    }
+    text
 }
 
 /// `1 write to 3 read`, where there is more than one kind of operation.

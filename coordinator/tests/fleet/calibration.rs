@@ -27,9 +27,9 @@ fn a_row_for_each_node_engine_and_number_of_threads() {
         .lines()
         .skip(1)
         .take(6)
-        .map(|line| line.split_whitespace().take(5).collect::<Vec<_>>().join(" "))
+        .map(|line| line.split_whitespace().take(7).collect::<Vec<_>>().join(" "))
         .collect();
-    let stages = ["null null 1 1", "sync sync 1 1", "fill null 1 1"];
+    let stages = ["null null 4 KiB 1 1", "sync sync 4 KiB 1 1", "fill null 1 MiB 1 1"];
     let expected: Vec<String> = stages
         .iter()
         .flat_map(|stage| ["local1", "local2"].map(|node| format!("{node} {stage}")))

@@ -30,9 +30,9 @@ pub(super) fn sentence(point: &PointPlan) -> String {
     } else {
         format!("{} {} {},\n{}", told.threads(), told.verb(), told.files(), told.length())
     };
-    for more in [told.mix(), told.engine(), told.offer(), told.options(), told.data()] {
-        text.push_str(&more);
-    }
+    let more =
+        [told.mix(), told.engine(), told.placement(), told.offer(), told.options(), told.data()];
+    text.push_str(&more.concat());
     text.push_str(&told.made(point));
     text.push('.');
     text
@@ -236,6 +236,29 @@ impl Told<'_> {
             (engine.high_priority, "; calls have high priority"),
         ] {
             text.push_str(if is { words } else { "" });
+        }
+        text
+    }
+
+    fn placement(&self) -> String {
+        let numbers =
+            |numbers: &[u32]| numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+        let placement = &self.params.placement;
+        let mut text = String::new();
+        if let Some(cores) = &placement.cores {
+            let _ = write!(text, "; threads are bound to cores {}", numbers(cores));
+        }
+        if let Some(nodes) = &placement.numa_nodes {
+            let _ = write!(text, "; threads and buffers lie on NUMA nodes {}", numbers(nodes));
+        }
+        if placement.huge_pages {
+            text.push_str("; buffers lie in huge pages");
+        }
+        if let Some(nodes) = self.params.nodes.filter(|_| !self.swept("nodes")) {
+            let _ = write!(text, "; on the first {nodes} nodes");
+        }
+        if self.params.cold {
+            text.push_str("; by other nodes than wrote, after their caches were dropped");
         }
         text
     }

@@ -2,7 +2,7 @@
 
 use super::super::samples;
 use super::*;
-use crate::record::{Damage, LoadCurve, Mark, NodeStatus, PointNode, Verification};
+use crate::record::{Damage, LoadCurve, Mark, NodeStatus, PointNode, Verification, example};
 
 const PARTIAL: &str = "\
 write: up to 95.60 MB/s at 16 threads on 4 nodes (common window, 256 KiB blocks, direct, file per thread); 4 points, 1 partial.
@@ -254,4 +254,19 @@ Figures of the best points:
   read, point 2 (16 threads): common 95.60, span 95.10, thread sum 96.00, first done 95.80, last done 95.30 MB/s
 ";
     assert_eq!(summary(&campaign, false), expected);
+}
+
+/// 950 of 1000 operations per second, 40 that nobody issued, and what the late ones had to wait.
+#[test]
+fn an_offered_load_says_what_became_of_it() {
+    let mut point = example::full(0);
+    let offered = point.offered.as_mut().unwrap();
+    (offered.achieved_per_s, offered.not_issued) = (Some(950.0), 40);
+    point.latency_ns.response.as_mut().unwrap().p99 = Some(12_000_000);
+    assert_eq!(
+        load(&point, 1_000.0),
+        "1,000 ops/s offered, 95.0 % of it achieved, 40 operations never issued, response p99 12.0 ms"
+    );
+    point.offered = None;
+    assert_eq!(load(&point, 1_000.0), "1,000 ops/s offered");
 }
