@@ -33,6 +33,8 @@ const HELLO_WITHIN: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Senders go on for so long after their own time, so that nobody's window is cut short.
 const TAIL: Duration = Duration::from_millis(500);
+/// How soon a measurement ends that is ended before its time.
+const END_WITHIN: Duration = Duration::from_millis(100);
 /// Streams that one node may send in all.
 pub const STREAMS_MAX: usize = 4_096;
 
@@ -88,10 +90,10 @@ impl Reception {
         let began_ns = monotonic_ns();
         let first_ns = began_ns.saturating_add(order.warm_ns);
         let until_ns = first_ns.saturating_add(order.window_ns).saturating_add(as_ns(TAIL));
-        let senders = send_all(order, until_ns)?;
-        thread::sleep(Duration::from_nanos(first_ns.saturating_sub(monotonic_ns())));
+        let senders = send_all(order, until_ns, &self.ended)?;
+        self.sleep_until(first_ns)?;
         let (first_ns, before) = (monotonic_ns(), self.counts());
-        thread::sleep(Duration::from_nanos(order.window_ns));
+        self.sleep_until(first_ns.saturating_add(order.window_ns))?;
         let (elapsed_ns, after) = (monotonic_ns() - first_ns, self.counts());
         for sender in senders {
             sender.join().map_err(|_| "a sending thread panicked".to_owned())??;
@@ -105,6 +107,25 @@ impl Reception {
         Ok(Measured { elapsed_ns, received })
     }
 
+    /// Ends it, and what it sends: nobody waits for it any more.
+    pub fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+    }
+
+    /// Sleeps, and looks now and then whether it is to end.
+    fn sleep_until(&self, until_ns: u64) -> Result<(), String> {
+        loop {
+            if self.ended.load(Ordering::Relaxed) {
+                return Err("the measurement was ended before its time".to_owned());
+            }
+            let left_ns = until_ns.saturating_sub(monotonic_ns());
+            if left_ns == 0 {
+                return Ok(());
+            }
+            thread::sleep(Duration::from_nanos(left_ns).min(END_WITHIN));
+        }
+    }
+
     /// Totals by sender, of all its streams.
     fn counts(&self) -> Vec<(u32, u64)> {
         let counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
@@ -114,7 +135,7 @@ impl Reception {
 
 impl Drop for Reception {
     fn drop(&mut self) {
-        self.ended.store(true, Ordering::Relaxed);
+        self.end();
     }
 }
 
@@ -197,6 +218,7 @@ fn waits(error: &io::Error) -> bool {
 fn send_all(
     order: &NetOrder,
     until_ns: u64,
+    ended: &Arc<AtomicBool>,
 ) -> Result<Vec<JoinHandle<Result<(), String>>>, String> {
     let count: usize = order.flows.iter().map(|flow| flow.streams as usize).sum();
     if count > STREAMS_MAX {
@@ -211,9 +233,10 @@ fn send_all(
         }
     }
     let spawn = |stream| {
+        let ended = Arc::clone(ended);
         thread::Builder::new()
             .name("net-send".to_owned())
-            .spawn(move || send(stream, until_ns))
+            .spawn(move || send(stream, until_ns, &ended))
             .map_err(|error| format!("can't start a thread: {error}"))
     };
     streams.into_iter().map(spawn).collect()
@@ -235,9 +258,9 @@ fn connect(flow: &NetFlow, order: &NetOrder) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-fn send(mut stream: TcpStream, until_ns: u64) -> Result<(), String> {
+fn send(mut stream: TcpStream, until_ns: u64, ended: &AtomicBool) -> Result<(), String> {
     let piece = vec![0x5a; PIECE_BYTES];
-    while monotonic_ns() < until_ns {
+    while monotonic_ns() < until_ns && !ended.load(Ordering::Relaxed) {
         match stream.write(&piece) {
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -292,6 +315,23 @@ mod tests {
         assert!(measured[2].received.iter().all(|received| received.bytes > 0));
         assert!(measured[2].elapsed_ns >= 200_000_000);
         assert!(measured[..2].iter().all(|measured| measured.received.is_empty()));
+    }
+
+    /// Who leaves ends what was to go on for an hour.
+    #[test]
+    fn a_measurement_can_be_ended() {
+        let node = Reception::open(HERE, [1; 16]).unwrap();
+        let hour =
+            NetOrder { window_ns: 3_600_000_000_000, ..order(0, [1; 16], &[(node.port(), 1)]) };
+        let why = thread::scope(|scope| {
+            let measuring = scope.spawn(|| node.measure(&hour));
+            while node.counts().is_empty() {
+                thread::sleep(LOOK_EVERY);
+            }
+            node.end();
+            measuring.join().unwrap().unwrap_err()
+        });
+        assert!(why.contains("before its time"), "{why}");
     }
 
     #[test]

@@ -334,7 +334,9 @@ impl Daemon {
     }
 
     fn clean(&mut self, ticket: Ticket, keep: bool) {
-        self.reception = None;
+        if let Some(reception) = self.reception.take() {
+            reception.end();
+        }
         self.observer = None;
         let targets = Arc::clone(&self.targets);
         let paths = targets.paths();
